@@ -1,0 +1,30 @@
+"""Differentially private Fréchet means of symmetric positive definite matrices.
+
+Heavy modules load when a name is first used.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_HOME = {
+    "Ball": "domain",
+    "EigenvalueBounds": "domain",
+    "Release": "release",
+    "TangentGaussian": "mechanisms",
+    "RiemannianLaplace": "mechanisms",
+    "ExtrinsicGaussian": "mechanisms",
+    "private_mean": "mean",
+    "PrivateFrechetMean": "estimators",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"spdp.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'spdp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *globals()]

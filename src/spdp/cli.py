@@ -1,0 +1,260 @@
+"""The command line: ``spdp demo``, ``spdp mean``, ``spdp plan``."""
+
+import json
+import os
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from spdp.datasets import synthetic_spd
+from spdp.domain import Ball, Domain, EigenvalueBounds
+from spdp.errors import DataError, ParameterError
+from spdp.geometry import distance_logeuclid, mean_logeuclid
+from spdp.io import TENSOR_ORDERS, open_records
+from spdp.laws import law_of
+from spdp.mean import NAMES, plan_one_shot, private_mean
+from spdp.release import Release
+from spdp.report import html_report, plan_png, terminal_curve
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Publish the mean of SPD matrices with a differential-privacy guarantee.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+Mechanism = Enum("Mechanism", {"auto": "auto", "gaussian": "gaussian", "laplace": "laplace"})
+Adjacency = Enum("Adjacency", {"replace_one": "replace-one", "add_remove": "add-remove"})
+OnInvalid = Enum("OnInvalid", {"raise_": "raise", "center": "center"})
+Order = Enum("Order", {name: name for name in TENSOR_ORDERS})  # type: ignore[misc]
+
+Epsilon = Annotated[float, typer.Option(help="Privacy loss ε.")]
+Delta = Annotated[float, typer.Option(help="Privacy slack δ; 0 asks for pure differential privacy.")]
+Eigenvalues = Annotated[tuple[float, float] | None, typer.Option(metavar="LOW HIGH", help="Public bounds on every record's eigenvalues.")]
+Radius = Annotated[float | None, typer.Option(help="Public radius of a log-Euclidean ball that records are forced into.")]
+Center = Annotated[Path | None, typer.Option(help="Public centre of that ball, a .npy file (default: the identity).")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+
+_debug = False
+
+
+@app.callback()
+def options(debug: Annotated[bool, typer.Option(help="Show a traceback on errors.")] = False) -> None:
+    global _debug
+    _debug = debug
+
+
+def main() -> None:
+    """Run the command line; errors are one clear line and exit code 2."""
+    try:
+        app()
+    except (DataError, ParameterError, OSError) as error:
+        if _debug:
+            raise
+        Console(stderr=True, highlight=False).print(f"spdp: {error}", style="red", markup=False, soft_wrap=True)
+        sys.exit(2)
+
+
+def _domain(eigenvalues: tuple[float, float] | None, radius: float | None, center: Path | None) -> Domain:
+    if (eigenvalues is None) == (radius is None):
+        raise ParameterError(
+            "pass either --eigenvalues LOW HIGH or --radius R: the public set that every record is forced into. "
+            "It must come from public knowledge; bounds computed from the data would leak the data."
+        )
+    if eigenvalues is not None:
+        if center is not None:
+            raise ParameterError("--center goes with --radius")
+        return EigenvalueBounds(*eigenvalues)
+    assert radius is not None
+    if center is None:
+        return Ball(radius)
+    try:
+        return Ball(radius, np.load(center, allow_pickle=False))
+    except (OSError, EOFError) as error:
+        raise DataError(f"{center}: cannot be read as a .npy matrix ({error})") from None
+
+
+def _check_output(output: Path | None) -> None:
+    """Find out before any budget is spent whether the results can be written."""
+    if output is None:
+        return
+    if output.exists() and not output.is_dir():
+        raise DataError(f"{output}: exists and is not a directory")
+    home = next(p for p in [output, *output.absolute().parents] if p.exists())
+    if not os.access(home, os.W_OK):
+        raise DataError(f"{output}: cannot be written to")
+
+
+def _show(release: Release, console: Console) -> None:
+    c = release.certificate
+    table = Table(show_header=False, title=f"Private mean, {c['k']}×{c['k']}", title_justify="left")
+    size = f"{c['n']:,}" if c["n"] is not None else f"about {c['n_estimate']:,.0f} (itself private)"
+    safe = "exact integer noise" if c["float_safe"] else "floating-point noise (not float-safe)"
+    q = c["squared_error_quantiles"]
+    table.add_row("guarantee", f"ε = {c['epsilon']:g}, δ = {c['delta']:g}, {c['adjacency']}")
+    table.add_row("private", "yes" if c["private"] else "[bold red]NO: seeded simulation[/]")
+    table.add_row("mechanism", f"{c['mechanism']} ({c['calibration']}), {safe}")
+    table.add_row("records", size)
+    table.add_row("domain", json.dumps({k: v for k, v in c["domain"].items() if k != "center"}))
+    table.add_row("expected error (rms ρ)", f"{np.sqrt(c['expected_squared_error']):.4g}")
+    table.add_row("error at most, 95 %", f"{np.sqrt(q['95%']):.4g}")
+    console.print(table)
+
+
+@app.command()
+def mean(
+    data: Annotated[Path, typer.Argument(help="Matrices: .npy, .npz, .mat, .h5, .zarr, .nii or .nii.gz.")],
+    epsilon: Epsilon,
+    delta: Delta,
+    eigenvalues: Eigenvalues = None,
+    radius: Radius = None,
+    center: Center = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Directory for mean.npy and certificate.json.")] = None,
+    mechanism: Annotated[Mechanism, typer.Option(help="Law of the noise.")] = Mechanism.auto,
+    adjacency: Annotated[Adjacency, typer.Option(help="Whether the number of records is public.")] = Adjacency.replace_one,
+    on_invalid: Annotated[OnInvalid, typer.Option(help="What an unusable record does.")] = OnInvalid.raise_,
+    key: Annotated[str | None, typer.Option(help="Which array, where the file holds several.")] = None,
+    order: Annotated[Order | None, typer.Option(help="Component order of a NIfTI tensor image.")] = None,
+    mask: Annotated[Path | None, typer.Option(help="NIfTI mask of the voxels that are records.")] = None,
+    report: Annotated[bool, typer.Option("--report", help="Also write report.html into the output directory.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Release the private Fréchet mean of the matrices in a file."""
+    domain = _domain(eigenvalues, radius, center)
+    if report and output is None:
+        raise ParameterError("--report needs an output directory: add -o DIR")
+    _check_output(output)
+    records = open_records(data, key=key, order=None if order is None else order.value, mask=mask)
+    release = private_mean(
+        records,
+        epsilon=epsilon,
+        delta=delta,
+        domain=domain,
+        mechanism=mechanism.value,
+        adjacency=adjacency.value,
+        on_invalid=on_invalid.value,
+    )
+    console = Console(highlight=False)
+    if as_json:
+        print(json.dumps({"value": release.value.tolist(), "certificate": release.certificate}))
+    else:
+        _show(release, console)
+        if output is None:
+            console.print(np.array2string(release.value, precision=5, suppress_small=True), markup=False)
+    if output is not None:
+        _write(release, output, report, console, quiet=as_json)
+
+
+def _write(release: Release, output: Path, report: bool, console: Console, quiet: bool) -> None:
+    release.save(output)
+    if report:
+        page = output / "report.html"
+        page.write_text(html_report(release), encoding="utf-8")
+    if not quiet:
+        for file in ("mean.npy", "certificate.json", *(["report.html"] if report else [])):
+            console.print(f"wrote {output / file}", soft_wrap=True)
+
+
+@app.command()
+def plan(
+    k: Annotated[int, typer.Option(min=1, help="Size of the matrices.")],
+    n: Annotated[int, typer.Option(min=1, help="Number of records.")],
+    epsilon: Epsilon,
+    delta: Delta,
+    eigenvalues: Eigenvalues = None,
+    radius: Radius = None,
+    error: Annotated[float | None, typer.Option(help="Wanted rms error: what n or ε would reach it?")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a PNG of error against n (needs the plots extra).")] = None,
+    adjacency: Annotated[Adjacency, typer.Option(help="Whether the number of records is public.")] = Adjacency.replace_one,
+    as_json: Json = False,
+) -> None:
+    """Show, before any data is touched, how accurate a release would be."""
+    domain = _domain(eigenvalues, radius, None)
+    fixed: dict[str, Any] = {"domain": domain, "adjacency": adjacency.value}
+    names = ["laplace"] if delta == 0 else ["gaussian", "laplace"] if epsilon > 0 else ["gaussian"]
+    shots = {name: plan_one_shot(k, epsilon=epsilon, delta=delta, mechanism=name, **fixed) for name in names}
+    best = plan_one_shot(k, epsilon=epsilon, delta=delta, **fixed)
+    rows = {}
+    for name, shot in shots.items():
+        law = law_of(shot.law(n))
+        rows[name] = {
+            "mechanism": NAMES[name],
+            "rms_error": float(np.sqrt(law.mean())),
+            "error_95": float(np.sqrt(law.ppf(0.95))),
+        }
+    result: dict[str, Any] = {"k": k, "n": n, "epsilon": epsilon, "delta": delta, "domain": domain.describe()}
+    result |= {"domain_radius": domain.radius_for(k), "mechanisms": rows, "best": best.noise}
+    if error is not None:
+        if not error > 0:
+            raise ParameterError(f"error must be positive, got {error}")
+        result["wanted_error"] = error
+        result["n_needed"] = int(np.ceil(np.sqrt(best.expected_squared_error(1.0)) / error))
+        result["epsilon_needed"] = _epsilon_needed(k, n, delta, error, fixed)
+    grid = np.unique(np.geomspace(max(1, n / 30), n * 30, 9).round())
+    errors = {NAMES[name]: np.sqrt([shot.expected_squared_error(m) for m in grid]) for name, shot in shots.items()}
+    if plot is not None:
+        plan_png(plot, grid, errors, n)
+    if as_json:
+        print(json.dumps(result))
+        return
+    _show_plan(result, grid, errors[NAMES[best.noise]])
+    if plot is not None:
+        Console().print(f"wrote {plot}", soft_wrap=True)
+
+
+def _epsilon_needed(k: int, n: int, delta: float, error: float, fixed: dict[str, Any]) -> float | None:
+    """Smallest ε (to 1 %) whose best mechanism reaches the wanted rms error; None beyond ε = 500."""
+
+    def reaches(e: float) -> bool:
+        return plan_one_shot(k, epsilon=e, delta=delta, **fixed).expected_squared_error(n) <= error**2
+
+    low, high = 1e-6, 500.0
+    if not reaches(high):
+        return None
+    while high / low > 1.01:
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    return float(f"{high:.3g}")
+
+
+def _show_plan(result: dict[str, Any], grid: Any, errors: Any) -> None:
+    console = Console(highlight=False)
+    title = f"n = {result['n']:,}, k = {result['k']}, ε = {result['epsilon']:g}, δ = {result['delta']:g}"
+    title += f", domain radius {result['domain_radius']:.4g}"
+    table = Table("mechanism", "rms error ρ", "95 % of releases within", title=title, title_justify="left")
+    for name, row in result["mechanisms"].items():
+        style = "bold" if name == result["best"] else ""
+        table.add_row(row["mechanism"], f"{row['rms_error']:.4g}", f"{row['error_95']:.4g}", style=style)
+    console.print(table)
+    if "wanted_error" in result:
+        e = result["epsilon_needed"]
+        console.print(
+            f"rms error {result['wanted_error']:g} needs n = {result['n_needed']:,} at this ε, or "
+            + (f"ε = {e:g} at this n" if e else "more than ε = 500 at this n")
+        )
+    console.print("\nrms error against the number of records (logarithmic bars):")
+    for line in terminal_curve(grid, errors, "n"):
+        console.print(line, markup=False)
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the release.")] = Path("spdp-demo"),
+) -> None:
+    """Release the private mean of made-up records, and compare it with the mean that stays secret."""
+    console = Console(highlight=False)
+    _check_output(output)
+    X = synthetic_spd(10_000, 5, radius=1.0, random_state=0)
+    console.print("10,000 synthetic 5×5 SPD matrices with eigenvalues in [1/e, e], released at ε = 0.5, δ = 1e-6\n")
+    release = private_mean(X, epsilon=0.5, delta=1e-6, domain=EigenvalueBounds(np.exp(-1.0), np.exp(1.0)))
+    _show(release, console)
+    realised = float(distance_logeuclid(release.value, mean_logeuclid(X)))
+    console.print(f"realised error (a demonstration only: it is computed from the data): {realised:.4g}")
+    _write(release, output, True, console, quiet=False)

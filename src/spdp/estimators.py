@@ -1,0 +1,73 @@
+"""scikit-learn classes: the private mean inside pipelines of pyRiemann and scikit-learn."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from spdp.domain import Domain
+from spdp.errors import InvalidMatrixError
+from spdp.geometry import logm, matrix_stack, vecd
+from spdp.mean import private_mean
+
+__all__ = ["PrivateFrechetMean"]
+
+
+class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Private log-Euclidean Fréchet mean of a set of SPD matrices.
+
+    Only what ``fit`` learns is private: ``mean_`` and ``certificate_`` may be published. ``transform`` maps matrices to their
+    log-vectors relative to that mean; its output is as sensitive as its input.
+
+    Parameters
+    ----------
+    epsilon, delta, domain, mechanism, adjacency, on_invalid, random_state
+        As in :func:`spdp.mean.private_mean`.
+
+    Attributes
+    ----------
+    mean_ : array (k, k)
+        The released mean.
+    certificate_ : dict
+        Statement of the guarantee.
+    release_ : Release
+        Both, with the law of the error.
+    n_features_in_ : int
+        k.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        domain: Domain | None = None,
+        mechanism: str = "auto",
+        adjacency: str = "replace-one",
+        on_invalid: str = "raise",
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.domain = domain
+        self.mechanism = mechanism
+        self.adjacency = adjacency
+        self.on_invalid = on_invalid
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> "PrivateFrechetMean":
+        """Release the mean of ``X`` (n, k, k); ``y`` is ignored."""
+        self.release_ = private_mean(X, **self.get_params(deep=False))
+        self.mean_ = self.release_.value
+        self.certificate_ = self.release_.certificate
+        self.n_features_in_ = self.mean_.shape[0]
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Log-vectors vecd(Logm X − Logm mean_), shape (n, k(k+1)/2): an isometry of the log-Euclidean metric."""
+        check_is_fitted(self)
+        A = matrix_stack(X)
+        if A.ndim != 3 or A.shape[1] != self.n_features_in_:
+            raise InvalidMatrixError(f"X has shape {A.shape}; expected (n, {self.n_features_in_}, {self.n_features_in_})")
+        return vecd(logm(A)) - vecd(logm(self.mean_))

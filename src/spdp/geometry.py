@@ -1,0 +1,205 @@
+r"""Log-Euclidean geometry of symmetric positive definite (SPD) matrices.
+
+``vecd ∘ logm`` is an isometry from SPD(k) with the log-Euclidean metric onto Euclidean R^d, d = k(k+1)/2: everything in
+this package rests on that fact. Functions take arrays ``(..., k, k)`` of float32 or float64 and return float64; results
+that are matrices are exactly symmetric. Invalid input raises :class:`~spdp.errors.InvalidMatrixError`, which names the
+first offending matrix by index.
+
+References
+----------
+V. Arsigny, P. Fillard, X. Pennec, N. Ayache, "Geometric means in a novel vector space structure on symmetric
+positive-definite matrices", SIAM J. Matrix Anal. Appl. 29 (2007).
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spdp import kernels
+from spdp.errors import InvalidMatrixError, ParameterError
+from spdp.kernels import Status
+from spdp.kernels.reference import symmetry_tolerance, upper_indices
+from spdp.kernels.reference import vecd as _vecd
+
+__all__ = [
+    "add",
+    "distance_logeuclid",
+    "expm",
+    "invvecd",
+    "logm",
+    "mean_logeuclid",
+    "scale",
+    "subtract",
+    "vecd",
+]
+
+Array = NDArray[np.float64]
+
+SQRT2 = np.sqrt(2.0)
+
+
+def matrix_stack(X: ArrayLike, name: str = "X") -> NDArray[Any]:
+    """``X`` as a float32 or float64 array of square matrices, or an error that repeats its shape."""
+    A = np.asarray(X)
+    if A.dtype not in (np.float32, np.float64):
+        if A.dtype.kind not in "iufb":
+            raise InvalidMatrixError(f"{name} has dtype {A.dtype}; expected real numbers")
+        A = A.astype(np.float64)
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2] or A.shape[-1] == 0:
+        raise InvalidMatrixError(f"{name} has shape {A.shape}; expected square matrices (..., k, k)")
+    return A
+
+
+def complain(code: int, matrix: NDArray[Any], index: tuple[int, ...], smallest: float | None = None) -> InvalidMatrixError:
+    """The error for a matrix that a kernel reported, named by its index."""
+    name = f"matrix {index[0]}" if len(index) == 1 else f"matrix {index}" if index else "the matrix"
+    if code == Status.NOT_FINITE:
+        row, column = np.argwhere(~np.isfinite(matrix))[0]
+        return InvalidMatrixError(f"{name} is not finite: entry ({row}, {column}) is {matrix[row, column]}", index)
+    if code == Status.NOT_SYMMETRIC:
+        gap = np.abs(matrix.astype(np.float64) - matrix.T)
+        row, column = np.unravel_index(np.argmax(gap), gap.shape)
+        return InvalidMatrixError(
+            f"{name} is not symmetric: entries ({row}, {column}) and ({column}, {row}) differ by {gap.max():.3g}", index
+        )
+    if smallest is None:
+        smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
+    return InvalidMatrixError(f"{name} is not positive definite: smallest eigenvalue {smallest:.3g}", index)
+
+
+def _check(status: NDArray[np.uint8], A: NDArray[Any], smallest: Array | None = None) -> None:
+    """Raise for the first matrix of the batch ``A`` (..., k, k) that is not OK; ``status`` is flat."""
+    bad = np.flatnonzero(status)
+    if bad.size:
+        first = int(bad[0])
+        index = tuple(int(i) for i in np.unravel_index(first, A.shape[:-2])) if A.ndim > 2 else ()
+        low = None if smallest is None else float(smallest[first])
+        raise complain(int(status[first]), A[index], index, low)
+
+
+def _flat(A: NDArray[Any]) -> NDArray[Any]:
+    return A.reshape(-1, *A.shape[-2:])
+
+
+def logm(X: ArrayLike) -> Array:
+    r"""Matrix logarithm of SPD matrices: X = V diag(λ) Vᵀ ↦ V diag(ln λ) Vᵀ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> logm(np.diag([1.0, np.e]))
+    array([[0., 0.],
+           [0., 1.]])
+    """
+    A = matrix_stack(X)
+    L, status, smallest = kernels.logm(_flat(A))
+    _check(status, A, smallest)
+    return L.reshape(A.shape)
+
+
+def expm(S: ArrayLike) -> Array:
+    """Matrix exponential of symmetric matrices, the inverse of :func:`logm`."""
+    A = matrix_stack(S, "S")
+    E, status = kernels.expm(_flat(A))
+    _check(status, A)
+    if not np.isfinite(E).all():
+        raise InvalidMatrixError("expm overflows: an eigenvalue of S exceeds 709, the logarithm of the largest float64")
+    return E.reshape(A.shape)
+
+
+def vecd(S: ArrayLike) -> Array:
+    r"""Vector of a symmetric matrix, [S_11 … S_kk, √2·S_12, √2·S_13, …, √2·S_(k-1)k]: ‖vecd S‖₂ = ‖S‖_F.
+
+    Examples
+    --------
+    >>> vecd([[1.0, 3.0], [3.0, 2.0]])
+    array([1.        , 2.        , 4.24264069])
+    """
+    A = matrix_stack(S, "S")
+    F = _flat(A).astype(np.float64)
+    big = np.abs(F).max(axis=(1, 2), initial=0.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        gap = np.abs(F - F.transpose(0, 2, 1)).max(axis=(1, 2), initial=0.0)
+        symmetric = gap <= symmetry_tolerance(A.dtype) * big
+    status = np.where(~np.isfinite(big), Status.NOT_FINITE, np.where(symmetric, Status.OK, Status.NOT_SYMMETRIC))
+    _check(status.astype(np.uint8), A)
+    return _vecd(0.5 * F + 0.5 * F.transpose(0, 2, 1)).reshape(*A.shape[:-2], -1)
+
+
+def invvecd(v: ArrayLike) -> Array:
+    """Symmetric matrix of a vector, the inverse of :func:`vecd`; ``v`` has shape (..., k(k+1)/2)."""
+    u = np.asarray(v, dtype=np.float64)
+    d = u.shape[-1] if u.ndim else 0
+    k = (int(np.sqrt(8 * d + 1)) - 1) // 2
+    if d == 0 or k * (k + 1) // 2 != d:
+        raise ParameterError(f"v has shape {u.shape}; its last axis must have length k(k+1)/2 for some k >= 1")
+    S = np.zeros((*u.shape[:-1], k, k))
+    i, j = upper_indices(k)
+    S[..., np.arange(k), np.arange(k)] = u[..., :k]
+    S[..., i, j] = u[..., k:] / SQRT2
+    S[..., j, i] = S[..., i, j]
+    return S
+
+
+def add(X: ArrayLike, Y: ArrayLike) -> Array:
+    """Group operation X ⊕ Y = Expm(Logm X + Logm Y)."""
+    return expm(logm(X) + logm(Y))
+
+
+def subtract(X: ArrayLike, Y: ArrayLike) -> Array:
+    """X ⊖ Y = Expm(Logm X − Logm Y)."""
+    return expm(logm(X) - logm(Y))
+
+
+def scale(a: ArrayLike, X: ArrayLike) -> Array:
+    """Scalar multiplication a ⊙ X = Expm(a·Logm X); ``a`` broadcasts over the batch."""
+    factor = np.asarray(a, dtype=np.float64)
+    if not np.isfinite(factor).all():
+        raise ParameterError("a must be finite")
+    return expm(factor[..., None, None] * logm(X))
+
+
+def distance_logeuclid(X: ArrayLike, Y: ArrayLike, squared: bool = False) -> Any:
+    """Log-Euclidean distance ρ(X, Y) = ‖Logm X − Logm Y‖_F; batch shapes broadcast.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(float(distance_logeuclid(np.eye(4), np.e * np.eye(4))), 12)
+    2.0
+    """
+    D = logm(X) - logm(Y)
+    square = np.einsum("...ij,...ij->...", D, D)
+    return square if squared else np.sqrt(square)
+
+
+def mean_logeuclid(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+    """Fréchet mean Expm(Σ wᵢ Logm Xᵢ) over the axis before the matrices; not private.
+
+    Parameters
+    ----------
+    X : array (..., n, k, k)
+    sample_weight : array (n,), optional
+        Non-negative, normalised to sum 1. Uniform when absent.
+    """
+    A = matrix_stack(X)
+    if A.ndim < 3 or A.shape[-3] == 0:
+        raise InvalidMatrixError(f"X has shape {A.shape}; expected (..., n, k, k) with n >= 1")
+    n = A.shape[-3]
+    weights = None if sample_weight is None else _weights(sample_weight, n)
+    if A.ndim > 3:
+        w = np.full(n, 1.0 / n) if weights is None else weights
+        return expm(np.einsum("n,...nij->...ij", w, logm(A)))
+    total, status, smallest = kernels.log_sum(A, weights)
+    _check(status, A, smallest)
+    return expm(total / n if weights is None else total)
+
+
+def _weights(sample_weight: ArrayLike, n: int) -> Array:
+    w = np.asarray(sample_weight, dtype=np.float64)
+    if w.shape != (n,):
+        raise ParameterError(f"sample_weight has shape {w.shape}; expected ({n},)")
+    if not (np.isfinite(w).all() and (w >= 0).all() and w.sum() > 0):
+        raise ParameterError("sample_weight must be finite, non-negative and not all zero")
+    return np.asarray(w / w.sum())

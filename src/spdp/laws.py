@@ -1,0 +1,81 @@
+"""Laws of squared errors, as frozen SciPy distributions that can be written into a certificate and read back."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import integrate, stats
+
+from spdp.errors import ParameterError
+
+__all__ = ["chi2_law", "gamma_square_law", "law_of", "quantiles", "weighted_chi2_law"]
+
+Law = Any  # a frozen SciPy distribution
+Spec = dict[str, Any]
+
+
+def chi2_law(d: int, scale: float) -> Spec:
+    """‖N‖² for N ~ N(0, scale·I_d)."""
+    return {"family": "chi2", "df": d, "scale": float(scale)}
+
+
+def gamma_square_law(d: int, scale: float) -> Spec:
+    """R² for R ~ Gamma(d, √scale): the squared radius of the ℓ2 Laplace law on R^d; its mean is scale·d(d+1)."""
+    return {"family": "gamma-square", "df": d, "scale": float(scale)}
+
+
+def weighted_chi2_law(weights: NDArray[np.float64]) -> Spec:
+    """Σ w_j Z_j² for independent standard normal Z_j, w_j > 0."""
+    w = np.asarray(weights, dtype=np.float64)
+    if np.ptp(w) <= 1e-12 * w.max():
+        return chi2_law(len(w), float(w.max()))
+    return {"family": "weighted-chi2", "weights": w.tolist()}
+
+
+def law_of(spec: Spec) -> Law:
+    """The frozen distribution a specification describes."""
+    family = spec["family"]
+    if family == "chi2":
+        return stats.chi2(spec["df"], scale=spec["scale"])
+    if family == "gamma-square":
+        return stats.gengamma(a=spec["df"], c=0.5, scale=spec["scale"])
+    if family == "weighted-chi2":
+        weights = np.asarray(spec["weights"], dtype=np.float64)
+        top = float(weights.max())
+        return _WeightedChi2(weights / top)(scale=top)
+    raise ParameterError(f"unknown law {family!r}")
+
+
+def quantiles(law: Law) -> dict[str, float]:
+    """The quantiles every certificate states."""
+    return {f"{p}%": float(law.ppf(p / 100)) for p in (50, 90, 95, 99)}
+
+
+class _WeightedChi2(stats.rv_continuous):  # type: ignore[misc]
+    """Σ w_j Z_j², with its distribution function by Imhof's inversion of the characteristic function (1961)."""
+
+    def __init__(self, weights: NDArray[np.float64]) -> None:
+        super().__init__(a=0.0, name="weighted_chi2")
+        self._weights = weights
+
+    def _survival(self, x: float) -> float:
+        w = self._weights
+
+        def integrand(u: float) -> float:
+            theta = 0.5 * (np.arctan(w * u).sum() - x * u)
+            rho = np.exp(0.25 * np.log1p((w * u) ** 2).sum())
+            return float(np.sin(theta) / (u * rho))
+
+        value, _ = integrate.quad(integrand, 0.0, np.inf, limit=500, epsabs=1e-10)
+        return float(np.clip(0.5 + value / np.pi, 0.0, 1.0))
+
+    def _cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(1.0 - np.vectorize(self._survival, otypes=[np.float64])(x))
+
+    def _stats(self) -> tuple[float, float, None, None]:
+        w = self._weights
+        return float(w.sum()), float(2.0 * (w * w).sum()), None, None
+
+    def _rvs(self, size: Any = None, random_state: Any = None) -> NDArray[np.float64]:
+        shape = () if size is None else tuple(np.atleast_1d(size))
+        return np.asarray((self._weights * random_state.standard_normal((*shape, len(self._weights))) ** 2).sum(-1))

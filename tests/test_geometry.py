@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyriemann.geometry.base import logm as pyriemann_logm
+from pyriemann.geometry.distance import distance_logeuclid as pyriemann_distance
+from pyriemann.geometry.mean import mean_logeuclid as pyriemann_mean
+
+from spdp.errors import InvalidMatrixError, ParameterError
+from spdp.geometry import add, distance_logeuclid, expm, invvecd, logm, mean_logeuclid, scale, subtract, vecd
+
+
+@st.composite
+def spd(draw, max_k=6):
+    k = draw(st.integers(1, max_k))
+    seed = draw(st.integers(0, 2**32 - 1))
+    spread = draw(st.floats(0.0, 12.0))
+    rng = np.random.default_rng(seed)
+    Q, _ = np.linalg.qr(rng.standard_normal((k, k)))
+    X = (Q * np.exp(rng.uniform(-spread / 2, spread / 2, k))) @ Q.T
+    return 0.5 * (X + X.T)
+
+
+@given(spd())
+def test_logm_and_expm_are_inverse_and_exactly_symmetric(X):
+    L = logm(X)
+    back = expm(L)
+    assert (L == L.T).all()
+    assert (back == back.T).all()
+    np.testing.assert_allclose(back, X, rtol=0, atol=1e-9 * np.abs(X).max())
+
+
+@given(spd(), st.integers(0, 1000))
+def test_group_operations(X, seed):
+    Y = np.random.default_rng(seed).standard_normal((len(X), len(X)))
+    Y = Y @ Y.T + np.eye(len(X))
+    np.testing.assert_allclose(logm(add(X, Y)), logm(Y) + logm(X), atol=1e-7)
+    np.testing.assert_allclose(logm(subtract(X, X)), 0, atol=1e-9)
+    np.testing.assert_allclose(logm(scale(0.5, X)), 0.5 * logm(X), atol=1e-8)
+
+
+@given(spd())
+def test_vecd_is_an_isometry_with_the_stated_order(X):
+    v = vecd(X)
+    k = len(X)
+    np.testing.assert_allclose(np.linalg.norm(v), np.linalg.norm(X), rtol=1e-14)
+    np.testing.assert_array_equal(v[:k], np.diagonal(X))
+    if k > 1:
+        assert v[k] == np.sqrt(2) * X[0, 1]
+    np.testing.assert_allclose(invvecd(v), X, rtol=1e-15)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 9, 20, 40])
+def test_pyriemann_agrees(random_spd, k):
+    X = random_spd(20, k)
+    np.testing.assert_allclose(logm(X), pyriemann_logm(X), atol=1e-12)
+    np.testing.assert_allclose(mean_logeuclid(X), pyriemann_mean(X), rtol=0, atol=1e-11)
+    weights = np.arange(1.0, 21.0)
+    np.testing.assert_allclose(mean_logeuclid(X, weights), pyriemann_mean(X, sample_weight=weights), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(distance_logeuclid(X, X[0]), pyriemann_distance(X, X[0]), atol=1e-11)
+    np.testing.assert_allclose(distance_logeuclid(X, X[0], squared=True), pyriemann_distance(X, X[0]) ** 2, atol=1e-10)
+
+
+def test_any_leading_shape_and_float32(random_spd):
+    X = random_spd(12, 3).reshape(2, 3, 2, 3, 3)
+    assert logm(X).shape == X.shape
+    assert mean_logeuclid(X).shape == (2, 3, 3, 3)
+    assert distance_logeuclid(X, X[0, 0, 0]).shape == (2, 3, 2)
+    L = logm(X.astype(np.float32))
+    assert L.dtype == np.float64
+    np.testing.assert_allclose(L, logm(X), atol=1e-4)
+    assert logm(np.array([[4.0]])).item() == pytest.approx(np.log(4.0))
+
+
+@pytest.mark.parametrize("condition", [1e12, 1e14])
+def test_condition_numbers(random_spd, condition):
+    X = random_spd(50, 5, condition=condition)
+    log_w = np.log(np.linalg.eigvalsh(X))
+    np.testing.assert_allclose(np.linalg.eigvalsh(logm(X)), log_w, atol=5e-16 * condition + 1e-12)
+
+
+def test_extreme_scales():
+    for s in (1e-300, 1e-310, 1e300):
+        np.testing.assert_allclose(
+            logm(s * np.array([[2.0, 1.0], [1.0, 2.0]])), np.log(s) * np.eye(2) + logm([[2.0, 1.0], [1.0, 2.0]]), rtol=1e-13, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.array([[1.0, 0.5], [0.4, 1.0]]), r"matrix 3 is not symmetric: entries \(0, 1\) and \(1, 0\) differ by 0.1"),
+        (np.array([[1.0, np.nan], [np.nan, 1.0]]), r"matrix 3 is not finite: entry \(0, 1\) is nan"),
+        (np.array([[np.inf, 0.0], [0.0, 1.0]]), r"matrix 3 is not finite: entry \(0, 0\) is inf"),
+        (np.diag([1.0, -3.2e-5]), r"matrix 3 is not positive definite: smallest eigenvalue -3.2e-05"),
+        (np.zeros((2, 2)), r"matrix 3 is not positive definite: smallest eigenvalue 0"),
+    ],
+)
+def test_bad_matrices_are_named(random_spd, bad, message):
+    X = random_spd(6, 2)
+    X[3] = bad
+    for function in (logm, mean_logeuclid, lambda A: distance_logeuclid(A, np.eye(2))):
+        with pytest.raises(InvalidMatrixError, match=message) as caught:
+            function(X)
+        assert caught.value.index == (3,)
+    with pytest.raises(InvalidMatrixError, match=r"matrix \(1, 0\)"):
+        logm(X.reshape(2, 3, 2, 2))
+
+
+def test_bad_shapes_and_types():
+    for bad in (np.ones(3), np.ones((2, 3)), np.ones((0, 0))):
+        with pytest.raises(InvalidMatrixError, match="shape"):
+            logm(bad)
+    with pytest.raises(InvalidMatrixError, match="dtype complex"):
+        logm(np.eye(2, dtype=complex))
+    with pytest.raises(ParameterError, match="length"):
+        invvecd(np.ones(4))
+    with pytest.raises(ParameterError, match="sample_weight"):
+        mean_logeuclid(np.stack([np.eye(2)] * 3), [1.0, -1.0, 1.0])
+    with pytest.raises(InvalidMatrixError, match="not symmetric"):
+        vecd([[1.0, 2.0], [3.0, 1.0]])
+    with pytest.raises(InvalidMatrixError, match="overflows"):
+        expm([[800.0]])

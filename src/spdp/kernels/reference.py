@@ -52,9 +52,14 @@ def symmetry_tolerance(dtype: np.dtype[Any]) -> float:
     return 1e-5 if dtype == np.float32 else 1e-8
 
 
-def rank_tolerance(dtype: np.dtype[Any], k: int) -> float:
-    """Smallest eigenvalues above ``-tolerance * largest`` count as positive up to rounding when records are clipped."""
-    return 8.0 * k * float(np.finfo(np.float32 if dtype == np.float32 else np.float64).eps)
+def rank_tolerance(dtype: np.dtype[Any], k: int, exponent: NDArray[np.intc]) -> Array:
+    """Smallest eigenvalues above ``-tolerance`` count as positive up to rounding, for matrices scaled by 2**-exponent.
+
+    Rounding is that of the stored entries: relative to the largest one, or, among subnormal numbers, absolute.
+    """
+    info = np.finfo(np.float32 if dtype == np.float32 else np.float64)
+    subnormal = int(np.frexp(info.smallest_subnormal)[1]) - 1
+    return np.asarray(8.0 * k * np.maximum(float(info.eps), np.ldexp(1.0, subnormal - exponent)))
 
 
 def upper_indices(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -162,7 +167,7 @@ def log_vectors(X: NDArray[Any], log_low: float, log_high: float) -> tuple[Array
         A, exponent, code = _prepare(X[s])
         w, V = np.linalg.eigh(A)
         top = w[:, -1]
-        positive = (top > 0) & (w[:, 0] >= -rank_tolerance(X.dtype, k) * top)
+        positive = (top > 0) & (w[:, 0] >= -rank_tolerance(X.dtype, k, exponent))
         code[(code == Status.OK) & ~positive] = Status.NOT_POSITIVE
         w = np.where(w > 0, w, floor * top[:, None])
         w[code != Status.OK] = 1.0

@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+
+from spdp import Ball, EigenvalueBounds
+from spdp.domain import check_domain
+from spdp.errors import InvalidMatrixError, ParameterError
+from spdp.geometry import distance_logeuclid, logm
+
+
+def test_ball_clips_radially(random_spd):
+    X = random_spd(200, 4, condition=20.0)
+    center = random_spd(1, 4, seed=3, condition=2.0)[0]
+    ball = Ball(2.0, center)
+    inside = distance_logeuclid(X, center) <= 2.0
+    Y = ball.clip(X)
+    assert 0 < inside.sum() < len(X)
+    np.testing.assert_allclose(Y[inside], X[inside], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(distance_logeuclid(Y[~inside], center), 2.0, rtol=1e-9)
+    direction = logm(X[~inside]) - logm(center)
+    moved = logm(Y[~inside]) - logm(center)
+    cosine = (direction * moved).sum((1, 2)) / np.linalg.norm(direction, axis=(1, 2)) / np.linalg.norm(moved, axis=(1, 2))
+    np.testing.assert_allclose(cosine, 1.0, atol=1e-9)
+    assert ball.contains(Y).all()
+    np.testing.assert_array_equal(ball.contains(X), inside)
+
+
+def test_eigenvalue_bounds(random_spd):
+    X = random_spd(200, 4, condition=1e8)
+    bounds = EigenvalueBounds(0.1, 20.0)
+    w = np.linalg.eigvalsh(bounds.clip(X))
+    np.testing.assert_allclose(w, np.clip(np.linalg.eigvalsh(X), 0.1, 20.0), rtol=1e-9)
+    assert bounds.contains(bounds.clip(X)).all()
+    assert not bounds.contains(X).all()
+    assert bounds.radius_for(4) == pytest.approx(np.log(200.0))
+    assert bounds.sensitivity(50, 4) == pytest.approx(2 * np.log(200.0) / 50)
+    region = bounds.region(4)
+    np.testing.assert_allclose(region.center[:4], np.log(np.sqrt(2.0)))
+
+
+def test_a_nearly_singular_matrix_is_clipped_not_refused():
+    v = np.array([1.0, 2.0, 3.0])
+    X = np.outer(v, v)  # rank one: SPD only up to rounding
+    w = np.linalg.eigvalsh(EigenvalueBounds(1e-3, 1e3).clip(X))
+    np.testing.assert_allclose(w, [1e-3, 1e-3, 14.0], rtol=1e-9)
+    with pytest.raises(InvalidMatrixError, match="positive definite"):
+        EigenvalueBounds(1e-3, 1e3).clip(-X)
+    with pytest.raises(InvalidMatrixError, match="positive definite"):
+        Ball(1.0).clip(np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("radius", [0.0, -1.0, np.nan, np.inf, "wide", 1e-200])
+def test_bad_radius(radius):
+    with pytest.raises(ParameterError, match="radius"):
+        Ball(radius)
+
+
+def test_bad_domains():
+    with pytest.raises(ParameterError, match="low"):
+        EigenvalueBounds(0.0, 1.0)
+    with pytest.raises(ParameterError, match="smaller"):
+        EigenvalueBounds(2.0, 1.0)
+    with pytest.raises(ParameterError, match="n must be"):
+        Ball(1.0).sensitivity(0, 3)
+    with pytest.raises(InvalidMatrixError, match="positive definite"):
+        Ball(1.0, -np.eye(2))
+    with pytest.raises(ParameterError, match="records are"):
+        Ball(1.0, np.eye(2)).region(3)
+    with pytest.raises(ParameterError, match=r"required.*leak"):
+        check_domain(None)
+    for taken in ("auto", "data", np.eye(3), 2.0):
+        with pytest.raises(ParameterError, match="leak"):
+            check_domain(taken)
+
+
+def test_domains_are_values():
+    assert Ball(1.0) == Ball(1)
+    assert Ball(1.0, np.eye(2)) == Ball(1.0, np.eye(2))
+    assert Ball(1.0, np.eye(2)) != Ball(1.0)
+    assert hash(Ball(1.0)) == hash(Ball(1.0))
+    assert EigenvalueBounds(1, 2) == EigenvalueBounds(1.0, 2.0)
+    with pytest.raises(ValueError, match="read-only"):
+        Ball(1.0, np.eye(2)).center[0, 0] = 2.0

@@ -9,8 +9,11 @@ BUILD := pyproject.toml CMakeLists.txt $(wildcard src/spdp/kernels/native/*)
 demo: $(VENV)/.core
 	$(BIN)/spdp demo
 
+test audit: export OPENBLAS_NUM_THREADS := 1  # tests run on all cores already
+
 test: $(VENV)/.dev lint
 	$(BIN)/pytest -n auto -m "not audit"
+	SPDP_KERNELS=numpy $(BIN)/pytest -n auto -m "not audit"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -35,4 +38,13 @@ $(VENV)/.dev: $(BUILD) | $(VENV)/bin/pip
 	touch $(VENV)/.core $@
 
 clean:
-	rm -rf $(VENV) build
+	rm -rf $(VENV) .venv-geomstats build
+
+# Speed beside the peers, in one run. geomstats needs an environment of its own: it does not import on current NumPy.
+bench: $(VENV)/.dev .venv-geomstats/.done
+	$(BIN)/python benchmarks/bench.py --geomstats .venv-geomstats/bin/python
+
+.venv-geomstats/.done:
+	$(PYTHON) -m venv .venv-geomstats
+	.venv-geomstats/bin/python -m pip install --quiet "geomstats>=2.8" "numpy<2.3" "scipy<1.16"
+	touch $@

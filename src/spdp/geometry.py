@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from spdp import kernels
 from spdp.errors import InvalidMatrixError, ParameterError
 from spdp.kernels import Status
-from spdp.kernels.reference import symmetry_tolerance, upper_indices
+from spdp.kernels.reference import invvecd as _invvecd
+from spdp.kernels.reference import symmetry_tolerance
 from spdp.kernels.reference import vecd as _vecd
 
 __all__ = [
@@ -35,8 +36,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-
-SQRT2 = np.sqrt(2.0)
 
 
 def matrix_stack(X: ArrayLike, name: str = "X") -> NDArray[Any]:
@@ -134,12 +133,7 @@ def invvecd(v: ArrayLike) -> Array:
     k = (int(np.sqrt(8 * d + 1)) - 1) // 2
     if d == 0 or k * (k + 1) // 2 != d:
         raise ParameterError(f"v has shape {u.shape}; its last axis must have length k(k+1)/2 for some k >= 1")
-    S = np.zeros((*u.shape[:-1], k, k))
-    i, j = upper_indices(k)
-    S[..., np.arange(k), np.arange(k)] = u[..., :k]
-    S[..., i, j] = u[..., k:] / SQRT2
-    S[..., j, i] = S[..., i, j]
-    return S
+    return _invvecd(u)
 
 
 def add(X: ArrayLike, Y: ArrayLike) -> Array:

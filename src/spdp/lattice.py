@@ -23,6 +23,7 @@ that factor, the discrete Gaussian law of parameter s0² + τ²: the exact sampl
 
 import random
 from fractions import Fraction
+from functools import lru_cache
 from math import inf, nextafter, sqrt
 from typing import Any
 
@@ -142,14 +143,18 @@ def gaussian_noise(total: Ints, scale: float, random_state: Seed = None) -> Ints
     if random_state is not None:
         z = np.random.default_rng(random_state).standard_normal(total.shape) * scale
         return total + np.rint(z).astype(np.int64)
+    return np.array(_opendp_gaussian(scale)(total.tolist()), np.int64)
+
+
+@lru_cache(maxsize=64)
+def _opendp_gaussian(scale: float) -> Any:
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian
     from opendp.metrics import l2_distance
     from opendp.mod import enable_features
 
     enable_features("contrib")
-    noisy = make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)(total.tolist())
-    return np.array(noisy, np.int64)
+    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
 
 
 def laplace_noise(total: Ints, scale: float, random_state: Seed = None) -> Ints:

@@ -4,14 +4,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 from spdp.errors import ParameterError
 
-__all__ = ["chi2_law", "gamma_square_law", "law_of", "quantiles", "weighted_chi2_law"]
+__all__ = ["chi2_law", "gamma_square_law", "law_of", "mean_of", "quantiles", "weighted_chi2_law"]
 
 Law = Any  # a frozen SciPy distribution
 Spec = dict[str, Any]
+
+LEVELS = (50, 90, 95, 99)
 
 
 def chi2_law(d: int, scale: float) -> Spec:
@@ -46,9 +48,24 @@ def law_of(spec: Spec) -> Law:
     raise ParameterError(f"unknown law {family!r}")
 
 
-def quantiles(law: Law) -> dict[str, float]:
+def mean_of(spec: Spec) -> float:
+    """Expectation of a law, without building it."""
+    if spec["family"] == "weighted-chi2":
+        return float(np.sum(spec["weights"]))
+    d = spec["df"]
+    return float(spec["scale"] * (d if spec["family"] == "chi2" else d * (d + 1)))
+
+
+def quantiles(spec: Spec) -> dict[str, float]:
     """The quantiles every certificate states."""
-    return {f"{p}%": float(law.ppf(p / 100)) for p in (50, 90, 95, 99)}
+    p = np.array(LEVELS) / 100
+    if spec["family"] == "chi2":
+        values = 2.0 * special.gammaincinv(spec["df"] / 2, p) * spec["scale"]
+    elif spec["family"] == "gamma-square":
+        values = special.gammaincinv(spec["df"], p) ** 2 * spec["scale"]
+    else:
+        values = law_of(spec).ppf(p)
+    return {f"{level}%": float(value) for level, value in zip(LEVELS, values, strict=True)}
 
 
 class _WeightedChi2(stats.rv_continuous):  # type: ignore[misc]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from spdp import lattice
 from spdp.domain import Domain, check_domain
 from spdp.errors import ParameterError
-from spdp.laws import chi2_law, gamma_square_law, law_of, weighted_chi2_law
+from spdp.laws import chi2_law, gamma_square_law, mean_of, weighted_chi2_law
 from spdp.mechanisms import matrix_of
 from spdp.privacy import check_budget, check_positive, gaussian_mu, laplace_scale
 from spdp.records import as_records
@@ -66,7 +66,7 @@ class OneShot:
         return chi2_law(d, unit) if count == 0 else weighted_chi2_law(weights)
 
     def expected_squared_error(self, n: float) -> float:
-        return float(law_of(self.law(n)).mean())
+        return mean_of(self.law(n))
 
     def draw(self, total: NDArray[np.int64], n: int, random_state: Seed) -> tuple[NDArray[np.float64], float]:
         """Noisy log-mean and the (public, or privately estimated) number of records."""

@@ -8,7 +8,7 @@ import platform
 import tempfile
 from copy import deepcopy
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.errors import DataError
-from spdp.laws import law_of, quantiles
+from spdp.laws import law_of, mean_of, quantiles
 
 __all__ = ["Release", "certify"]
 
@@ -31,7 +31,6 @@ def certify(*, law: dict[str, Any], random_state: Any, float_safe: bool, **facts
     is an argument here. A seeded result is a simulation and is certified as not private.
     """
     seeded = random_state is not None
-    distribution = law_of(law)
     certificate = {
         "private": not seeded,
         "float_safe": bool(float_safe and not seeded),
@@ -48,20 +47,20 @@ def certify(*, law: dict[str, Any], random_state: Any, float_safe: bool, **facts
         "sigma": None,
         "lattice_step": None,
         **facts,
-        "expected_squared_error": float(distribution.mean()),
-        "squared_error_quantiles": quantiles(distribution),
+        "expected_squared_error": mean_of(law),
+        "squared_error_quantiles": quantiles(law),
         "squared_error_law": law,
         "seed": (random_state if isinstance(random_state, int) else "generator") if seeded else None,
-        "versions": {
-            "spdp": version("spdp"),
-            "numpy": np.__version__,
-            "opendp": version("opendp"),
-            "python": platform.python_version(),
-        },
+        "versions": dict(_versions()),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     json.dumps(certificate, allow_nan=False)  # plain and finite, or it is no certificate
     return certificate
+
+
+@lru_cache(maxsize=1)
+def _versions() -> dict[str, str]:
+    return {"spdp": version("spdp"), "numpy": np.__version__, "opendp": version("opendp"), "python": platform.python_version()}
 
 
 class Release:

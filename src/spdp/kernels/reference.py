@@ -74,6 +74,17 @@ def vecd(S: Array) -> Array:
     return np.concatenate([np.diagonal(S, axis1=-2, axis2=-1), np.sqrt(2.0) * S[..., i, j]], axis=-1)
 
 
+def invvecd(v: Array) -> Array:
+    """Symmetric matrices of vectors ``(..., k(k+1)/2)``: the inverse of :func:`vecd`."""
+    k = (int(np.sqrt(8 * v.shape[-1] + 1)) - 1) // 2
+    S = np.zeros((*v.shape[:-1], k, k))
+    i, j = upper_indices(k)
+    S[..., np.arange(k), np.arange(k)] = v[..., :k]
+    S[..., i, j] = v[..., k:] / np.sqrt(2.0)
+    S[..., j, i] = S[..., i, j]
+    return S
+
+
 def blocks(m: int, k: int) -> Iterator[slice]:
     """Slices that keep every temporary array near ``BLOCK_BYTES``."""
     step = max(1, BLOCK_BYTES // (8 * k * k))

@@ -1,0 +1,22 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+def run(
+    mode: int,
+    x: NDArray[Any],
+    status: NDArray[Any],
+    out: NDArray[Any] | None = None,
+    values: NDArray[Any] | None = None,
+    codes: NDArray[Any] | None = None,
+    weights: NDArray[Any] | None = None,
+    center: NDArray[Any] | None = None,
+    log_low: float = 0.0,
+    log_high: float = 0.0,
+    radius: float = 1.0,
+) -> None: ...
+def get_num_threads() -> int: ...
+def set_num_threads(n: int) -> None: ...
+def instruction_set() -> str: ...
+def instruction_sets() -> list[str]: ...
+def set_instruction_set(name: str) -> None: ...

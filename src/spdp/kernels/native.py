@@ -1,0 +1,161 @@
+"""The native kernels behind the same signatures as the NumPy reference."""
+
+import os
+from typing import Any
+
+import numpy as np
+import threadpoolctl
+from numpy.typing import NDArray
+
+from spdp.kernels import _native, reference
+from spdp.kernels.reference import Array, Codes, Ints, Region, Status
+
+__all__ = ["MAX_K", "eigh", "encode", "expm", "lattice_sum", "log_sum", "log_vectors", "logm"]
+
+MAX_K = 64 if _native.instruction_set() == "baseline" else 128  # above, LAPACK's blocked algorithms win
+NOT_CONVERGED = 4
+EIGH, LOGM, EXPM, LOGSUM, LOGVEC, ENCODE, LATTICE_SUM = range(7)
+
+
+class _Threads(threadpoolctl.LibController):  # type: ignore[misc]
+    """Lets threadpoolctl's limits reach the kernels as they reach BLAS."""
+
+    user_api = "spdp"
+    internal_api = "spdp"
+    filename_prefixes = ("_native",)
+    check_symbols = ("spdp_get_num_threads", "spdp_set_num_threads")
+
+    def get_num_threads(self) -> int:
+        return int(self.dynlib.spdp_get_num_threads())
+
+    def set_num_threads(self, num_threads: int) -> None:
+        self.dynlib.spdp_set_num_threads(num_threads)
+
+    def get_version(self) -> None:
+        return None
+
+    def set_additional_attributes(self) -> None:
+        self.instruction_set = _native.instruction_set()
+
+
+def _default_threads() -> int:
+    wanted = os.environ.get("SPDP_NUM_THREADS", "")
+    if wanted.isdigit() and int(wanted) > 0:
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+threadpoolctl.register(_Threads)
+_native.set_num_threads(_default_threads())
+
+
+def _run(mode: int, X: NDArray[Any], **arrays: Any) -> tuple[NDArray[Any], Codes]:
+    """Run a kernel; gives the aligned input it read and the status of each matrix."""
+    A = X if X.dtype in (np.float32, np.float64) and X.dtype.isnative and X.flags.aligned else X.astype(np.float64)
+    status: Codes = np.empty(len(A), np.uint8)
+    _native.run(mode, A, status, **arrays)
+    return A, status
+
+
+def _lost(status: Codes) -> NDArray[np.intp]:
+    """Matrices whose iteration did not converge, to be given to LAPACK; none is known."""
+    return np.flatnonzero(status == NOT_CONVERGED)
+
+
+def eigh(X: NDArray[Any]) -> tuple[Array, Array, Codes]:
+    m, k = X.shape[:2]
+    if k > MAX_K:
+        return reference.eigh(X)
+    w, V = np.empty((m, k)), np.empty((m, k, k))
+    A, status = _run(EIGH, X, out=V, values=w)
+    lost = _lost(status)
+    if lost.size:
+        w[lost], V[lost], status[lost] = reference.eigh(A[lost])
+    return w, V, status
+
+
+def logm(X: NDArray[Any]) -> tuple[Array, Codes, Array]:
+    m, k = X.shape[:2]
+    if k > MAX_K:
+        return reference.logm(X)
+    L, smallest = np.empty((m, k, k)), np.empty(m)
+    A, status = _run(LOGM, X, out=L, values=smallest)
+    lost = _lost(status)
+    if lost.size:
+        L[lost], status[lost], smallest[lost] = reference.logm(A[lost])
+    return L, status, smallest
+
+
+def log_sum(X: NDArray[Any], weights: Array | None = None) -> tuple[Array, Codes, Array]:
+    m, k = X.shape[:2]
+    if k > MAX_K:
+        return reference.log_sum(X, weights)
+    total, smallest = np.zeros(k * (k + 1) // 2), np.empty(m)
+    A, status = _run(LOGSUM, X, out=total, values=smallest, weights=None if weights is None else np.ascontiguousarray(weights))
+    matrix = reference.invvecd(total)
+    lost = _lost(status)
+    if lost.size:
+        rest, status[lost], smallest[lost] = reference.log_sum(A[lost], None if weights is None else weights[lost])
+        matrix = matrix + rest
+    return matrix, status, smallest
+
+
+def expm(S: NDArray[Any]) -> tuple[Array, Codes]:
+    m, k = S.shape[:2]
+    if k > MAX_K:
+        return reference.expm(S)
+    E = np.empty((m, k, k))
+    A, status = _run(EXPM, S, out=E)
+    lost = _lost(status)
+    if lost.size:
+        E[lost], status[lost] = reference.expm(A[lost])
+    return E, status
+
+
+def log_vectors(X: NDArray[Any], log_low: float, log_high: float) -> tuple[Array, Codes]:
+    m, k = X.shape[:2]
+    if k > MAX_K:
+        return reference.log_vectors(X, log_low, log_high)
+    Y = np.empty((m, k * (k + 1) // 2))
+    A, status = _run(LOGVEC, X, out=Y, log_low=log_low, log_high=log_high)
+    lost = _lost(status)
+    if lost.size:
+        Y[lost], status[lost] = reference.log_vectors(A[lost], log_low, log_high)
+    return Y, status
+
+
+def _clip(region: Region) -> dict[str, Any]:
+    return {
+        "center": np.ascontiguousarray(region.center, dtype=np.float64),
+        "log_low": region.log_low,
+        "log_high": region.log_high,
+        "radius": region.radius,
+    }
+
+
+def encode(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
+    m, k = X.shape[:2]
+    if k > MAX_K:
+        return reference.encode(X, region)
+    q = np.empty((m, k * (k + 1) // 2), np.int64)
+    A, status = _run(ENCODE, X, codes=q, **_clip(region))
+    lost = _lost(status)
+    if lost.size:
+        q[lost], status[lost] = reference.encode(A[lost], region)
+    return q, status
+
+
+def lattice_sum(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
+    k = X.shape[1]
+    if k > MAX_K:
+        return reference.lattice_sum(X, region)
+    total = np.zeros(k * (k + 1) // 2, np.int64)
+    A, status = _run(LATTICE_SUM, X, codes=total, **_clip(region))
+    lost = _lost(status)
+    if lost.size:
+        rest, status[lost] = reference.lattice_sum(A[lost], region)
+        total += rest
+    return total, status
+
+
+assert Status.NOT_POSITIVE + 1 == NOT_CONVERGED

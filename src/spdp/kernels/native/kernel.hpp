@@ -1,0 +1,34 @@
+// What the module and the kernels, compiled once per instruction set, agree on.
+#pragma once
+#include <cstdint>
+
+namespace spdp {
+
+enum Mode { EIGH = 0, LOGM = 1, EXPM = 2, LOGSUM = 3, LOGVEC = 4, ENCODE = 5, LATTICE_SUM = 6 };
+enum Status : uint8_t { OK = 0, NOT_FINITE = 1, NOT_SYMMETRIC = 2, NOT_POSITIVE = 3, NOT_CONVERGED = 4 };
+
+struct Job {
+    int mode = 0, k = 0;
+    int64_t m = 0;                        // number of matrices
+    const char* x = nullptr;              // first entry
+    int64_t stride[3] = {0, 0, 0};        // in bytes
+    bool single = false;                  // float32 input
+    double log_low = 0, log_high = 0;     // clip of log-eigenvalues (LOGVEC, ENCODE, LATTICE_SUM)
+    const double* center = nullptr;       // (d,)
+    double radius = 1;
+    const double* weights = nullptr;      // (m,) or null (LOGSUM)
+    double* out = nullptr;                // (m,k,k) or (m,d); eigenvectors for EIGH
+    double* values = nullptr;             // eigenvalues (m,k) for EIGH, smallest eigenvalue (m,) for LOGM and LOGSUM
+    int64_t* codes = nullptr;             // (m,d) for ENCODE
+    uint8_t* status = nullptr;            // (m,)
+};
+
+// Per-thread results and scratch memory; opaque to the module.
+struct Worker {
+    virtual ~Worker() = default;
+    virtual void run(const Job& job, int64_t begin, int64_t end) = 0;  // matrices [begin, end)
+    virtual void lattice_sum(int64_t* total) = 0;                       // adds (d,) integers
+    virtual void log_sum(double* total) = 0;                            // writes (d,), and starts a new sum
+};
+
+}  // namespace spdp

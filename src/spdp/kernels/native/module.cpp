@@ -1,0 +1,178 @@
+// The Python module: checks arguments, chooses the instruction set, shares the work among threads.
+#include "kernel.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace baseline {
+spdp::Worker* make_worker(int k);
+}
+#ifdef SPDP_X86
+namespace avx2 {
+spdp::Worker* make_worker(int k);
+}
+namespace avx512 {
+spdp::Worker* make_worker(int k);
+}
+#endif
+
+namespace {
+
+std::string instruction_set() {
+#ifdef SPDP_X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw"))
+        return "avx512";
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "avx2";
+#endif
+    return "baseline";
+}
+
+std::string chosen = instruction_set();
+std::atomic<int> threads{1};
+
+// Matrices a thread takes at a time, also the unit of reproducible float sums: about 20 µs of work and whole packs.
+int64_t chunk_size(int64_t k) { return std::max<int64_t>(32, 65536 / (k * k * k) / 32 * 32); }
+
+spdp::Worker* make_worker(int k) {
+#ifdef SPDP_X86
+    if (chosen == "avx512") return avx512::make_worker(k);
+    if (chosen == "avx2") return avx2::make_worker(k);
+#endif
+    return baseline::make_worker(k);
+}
+
+// Runs the job on all threads. Float sums are kept per chunk and added in order, so they do not depend on the threads.
+void execute(const spdp::Job& job, double* log_total, int64_t* lattice_total) {
+    const int64_t size = chunk_size(job.k), chunks = (job.m + size - 1) / size, dim = int64_t(job.k) * (job.k + 1) / 2;
+    std::vector<double> partial(log_total ? chunks * dim : 0);
+    std::atomic<int64_t> next{0};
+    std::mutex mutex;
+    std::exception_ptr failure;
+    const auto work = [&] {
+        try {
+            std::unique_ptr<spdp::Worker> worker(make_worker(job.k));
+            for (int64_t i; (i = next++) < chunks;) {
+                worker->run(job, i * size, std::min(job.m, (i + 1) * size));
+                if (log_total) worker->log_sum(partial.data() + i * dim);
+            }
+            if (lattice_total) {
+                std::lock_guard<std::mutex> lock(mutex);
+                worker->lattice_sum(lattice_total);
+            }
+        } catch (...) {
+            std::lock_guard<std::mutex> lock(mutex);
+            failure = std::current_exception();
+        }
+    };
+    std::vector<std::thread> others;
+    for (int64_t i = 1; i < std::min<int64_t>(threads, chunks); ++i) others.emplace_back(work);
+    work();
+    for (auto& other : others) other.join();
+    if (failure) std::rethrow_exception(failure);
+    if (log_total)
+        for (int64_t i = 0; i < chunks; ++i)
+            for (int64_t j = 0; j < dim; ++j) log_total[j] += partial[i * dim + j];
+}
+
+using Input = nb::ndarray<nb::ro, nb::ndim<3>, nb::device::cpu>;
+template <class T> using Output = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+using Vector = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
+
+void run(int mode, const Input& x, Output<uint8_t> status, std::optional<Output<double>> out,
+         std::optional<Output<double>> values, std::optional<Output<int64_t>> codes, std::optional<Vector> weights,
+         std::optional<Vector> center, double log_low, double log_high, double radius) {
+    spdp::Job job;
+    job.mode = mode;
+    job.m = int64_t(x.shape(0));
+    job.k = int(x.shape(1));
+    job.single = x.dtype() == nb::dtype<float>();
+    if (!job.single && x.dtype() != nb::dtype<double>()) throw std::invalid_argument("float32 or float64 expected");
+    const int64_t item = job.single ? 4 : 8, dim = int64_t(job.k) * (job.k + 1) / 2;
+    for (int i = 0; i < 3; ++i) job.stride[i] = x.stride(i) * item;
+    job.x = static_cast<const char*>(x.data());
+    const auto need = [](bool ok) {
+        if (!ok) throw std::invalid_argument("an array has the wrong size");
+    };
+    need(x.shape(2) == x.shape(1) && job.k > 0 && int64_t(status.size()) == job.m);
+    job.status = status.data();
+    double* log_total = nullptr;
+    int64_t* lattice_total = nullptr;
+    if (mode == spdp::EIGH || mode == spdp::LOGM || mode == spdp::EXPM) {
+        need(out && int64_t(out->size()) == job.m * job.k * job.k);
+        job.out = out->data();
+    }
+    if (mode == spdp::LOGVEC) {
+        need(out && int64_t(out->size()) == job.m * dim);
+        job.out = out->data();
+    }
+    if (mode == spdp::EIGH || mode == spdp::LOGM || mode == spdp::LOGSUM) {
+        need(values && int64_t(values->size()) == (mode == spdp::EIGH ? job.m * job.k : job.m));
+        job.values = values->data();
+    }
+    if (mode == spdp::LOGSUM) {
+        need(out && int64_t(out->size()) == dim);
+        log_total = out->data();
+        if (weights) {
+            need(int64_t(weights->size()) == job.m);
+            job.weights = weights->data();
+        }
+    }
+    if (mode == spdp::ENCODE || mode == spdp::LATTICE_SUM) {
+        need(codes && center && int64_t(center->size()) == dim);
+        need(int64_t(codes->size()) == (mode == spdp::ENCODE ? job.m * dim : dim));
+        job.center = center->data();
+        if (mode == spdp::ENCODE)
+            job.codes = codes->data();
+        else
+            lattice_total = codes->data();
+    }
+    job.log_low = log_low;
+    job.log_high = log_high;
+    job.radius = radius;
+    nb::gil_scoped_release release;
+    execute(job, log_total, lattice_total);
+}
+
+}  // namespace
+
+// For threadpoolctl, which finds and calls these by name.
+extern "C" __attribute__((visibility("default"))) int spdp_get_num_threads() { return threads; }
+extern "C" __attribute__((visibility("default"))) void spdp_set_num_threads(int n) { threads = n < 1 ? 1 : n; }
+
+NB_MODULE(_native, module) {
+    module.def("run", &run, "mode"_a, "x"_a, "status"_a, "out"_a.none() = nb::none(), "values"_a.none() = nb::none(),
+               "codes"_a.none() = nb::none(), "weights"_a.none() = nb::none(), "center"_a.none() = nb::none(),
+               "log_low"_a = 0.0, "log_high"_a = 0.0, "radius"_a = 1.0);
+    module.def("get_num_threads", [] { return threads.load(); });
+    module.def("set_num_threads", &spdp_set_num_threads);
+    module.def("instruction_set", [] { return chosen; });
+    module.def("instruction_sets", [] {
+        std::vector<std::string> names{"baseline"};
+        const std::string best = instruction_set();
+        if (best != "baseline") names.push_back("avx2");
+        if (best == "avx512") names.push_back("avx512");
+        nb::list list;
+        for (const auto& name : names) list.append(nb::str(name.c_str()));
+        return list;
+    });
+    // For tests: the other instruction sets this machine has.
+    module.def("set_instruction_set", [](const char* name) { chosen = name; });
+}

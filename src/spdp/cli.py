@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from spdp.adaptive import predict
 from spdp.datasets import load_images
 from spdp.descriptors import covariance_descriptors, descriptor_bounds
 from spdp.domain import Ball, Domain, EigenvalueBounds
@@ -19,7 +20,8 @@ from spdp.errors import DataError, ParameterError
 from spdp.geometry import distance_logeuclid, mean_logeuclid
 from spdp.io import TENSOR_ORDERS, open_records
 from spdp.laws import law_of
-from spdp.mean import NAMES, plan_one_shot, private_mean
+from spdp.mean import NAMES, choose_method, plan_one_shot, private_mean
+from spdp.privacy import gaussian_mu
 from spdp.release import Release
 from spdp.report import html_report, plan_png, terminal_curve
 
@@ -32,6 +34,7 @@ app = typer.Typer(
     add_completion=False,
 )
 Mechanism = Enum("Mechanism", {"auto": "auto", "gaussian": "gaussian", "laplace": "laplace"})
+Method = Enum("Method", {"auto": "auto", "oneshot": "oneshot", "adaptive": "adaptive"})
 Adjacency = Enum("Adjacency", {"replace_one": "replace-one", "add_remove": "add-remove"})
 OnInvalid = Enum("OnInvalid", {"raise_": "raise", "center": "center"})
 Order = Enum("Order", {name: name for name in TENSOR_ORDERS})  # type: ignore[misc]
@@ -102,10 +105,15 @@ def _show(release: Release, console: Console) -> None:
     table.add_row("guarantee", f"ε = {c['epsilon']:g}, δ = {c['delta']:g}, {c['adjacency']}")
     table.add_row("private", "yes" if c["private"] else "[bold red]NO: seeded simulation[/]")
     table.add_row("mechanism", f"{c['mechanism']} ({c['calibration']}), {safe}")
+    if "steps" in c:
+        table.add_row("method", f"adaptive: {', '.join(step['step'] for step in c['steps'])}")
     table.add_row("records", size)
     table.add_row("domain", json.dumps({k: v for k, v in c["domain"].items() if k != "center"}))
-    table.add_row("expected error (rms ρ)", f"{np.sqrt(c['expected_squared_error']):.4g}")
-    table.add_row("error at most, 95 %", f"{np.sqrt(q['95%']):.4g}")
+    what = "noise" if "steps" in c else "error"
+    table.add_row(f"expected {what} (rms ρ)", f"{np.sqrt(c['expected_squared_error']):.4g}")
+    table.add_row(f"{what} at most, 95 %", f"{np.sqrt(q['95%']):.4g}")
+    if "steps" in c:
+        table.add_row("bias from clipping", "not known")
     console.print(table)
 
 
@@ -119,6 +127,7 @@ def mean(
     center: Center = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Directory for mean.npy and certificate.json.")] = None,
     mechanism: Annotated[Mechanism, typer.Option(help="Law of the noise.")] = Mechanism.auto,
+    method: Annotated[Method, typer.Option(help="Noise for the whole domain, or a private search first.")] = Method.auto,
     adjacency: Annotated[Adjacency, typer.Option(help="Whether the number of records is public.")] = Adjacency.replace_one,
     on_invalid: Annotated[OnInvalid, typer.Option(help="What an unusable record does.")] = OnInvalid.raise_,
     key: Annotated[str | None, typer.Option(help="Which array, where the file holds several.")] = None,
@@ -139,6 +148,7 @@ def mean(
         delta=delta,
         domain=domain,
         mechanism=mechanism.value,
+        method=method.value,
         adjacency=adjacency.value,
         on_invalid=on_invalid.value,
     )
@@ -192,6 +202,10 @@ def plan(
         }
     result: dict[str, Any] = {"k": k, "n": n, "epsilon": epsilon, "delta": delta, "domain": domain.describe()}
     result |= {"domain_radius": domain.radius_for(k), "mechanisms": rows, "best": best.noise}
+    result["method"] = choose_method(best, n, epsilon, delta, "auto")
+    if delta > 0 and adjacency.value == "replace-one":
+        result["adaptive"] = _plan_adaptive(k, n, epsilon, delta, domain)
+    result["hopeless"] = best.expected_squared_error(n) > domain.radius_for(k) ** 2
     if error is not None:
         if not error > 0:
             raise ParameterError(f"error must be positive, got {error}")
@@ -208,6 +222,12 @@ def plan(
     _show_plan(result, grid, errors[NAMES[best.noise]])
     if plot is not None:
         Console().print(f"wrote {plot}", soft_wrap=True)
+
+
+def _plan_adaptive(k: int, n: int, epsilon: float, delta: float, domain: Domain) -> list[dict[str, float]]:
+    """Predicted rms noise of the adaptive method, for data that spread over some part of the domain's radius."""
+    d, mu, radius = k * (k + 1) // 2, gaussian_mu(epsilon, delta), domain.radius_for(k)
+    return [{"spread": part, "rms_noise": float(np.sqrt(predict(n, d, mu, radius, part * radius)))} for part in (0.5, 0.2, 0.1, 0.05)]
 
 
 def _epsilon_needed(k: int, n: int, delta: float, error: float, fixed: dict[str, Any]) -> float | None:
@@ -233,7 +253,12 @@ def _show_plan(result: dict[str, Any], grid: Any, errors: Any) -> None:
     for name, row in result["mechanisms"].items():
         style = "bold" if name == result["best"] else ""
         table.add_row(row["mechanism"], f"{row['rms_error']:.4g}", f"{row['error_95']:.4g}", style=style)
+    for row in result.get("adaptive", []):
+        style = "bold" if result["method"] == "adaptive" else ""
+        table.add_row(f"adaptive, if the data spread over {row['spread']:.0%} of the radius", f"{row['rms_noise']:.4g}", "", style=style)
     console.print(table)
+    if result["hopeless"]:
+        console.print("The budget is too small: no method can be expected to beat returning the domain's centre.", style="red")
     if "wanted_error" in result:
         e = result["epsilon_needed"]
         console.print(

@@ -23,7 +23,7 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon, delta, domain, mechanism, adjacency, on_invalid, random_state
+    epsilon, delta, domain, mechanism, method, adjacency, on_invalid, random_state
         As in :func:`spdp.mean.private_mean`.
 
     Attributes
@@ -44,6 +44,7 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         delta: float = 1e-6,
         domain: Domain | None = None,
         mechanism: str = "auto",
+        method: str = "auto",
         adjacency: str = "replace-one",
         on_invalid: str = "raise",
         random_state: Any = None,
@@ -52,6 +53,7 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.delta = delta
         self.domain = domain
         self.mechanism = mechanism
+        self.method = method
         self.adjacency = adjacency
         self.on_invalid = on_invalid
         self.random_state = random_state

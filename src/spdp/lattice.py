@@ -22,6 +22,7 @@ that factor, the discrete Gaussian law of parameter s0² + τ²: the exact sampl
 """
 
 import random
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, nextafter, sqrt
@@ -37,7 +38,7 @@ from spdp.geometry import complain, matrix_stack
 from spdp.kernels import Region
 from spdp.privacy import analytic_sigma, check_budget
 from spdp.progress import track
-from spdp.records import as_records
+from spdp.records import Records, as_records
 
 __all__ = [
     "encode",
@@ -45,6 +46,7 @@ __all__ = [
     "gaussian_noise",
     "gaussian_scale",
     "laplace_noise",
+    "log_vectors",
     "quantize",
     "sum_records",
 ]
@@ -75,6 +77,22 @@ def exact_sum(X: Any, domain: Domain, on_invalid: str = "raise") -> Ints:
     NOT private by itself: it must not be published before noise is added.
     """
     return sum_records(X, domain, on_invalid)[0]
+
+
+def log_vectors(records: Records, region: Region, on_invalid: str) -> Iterator[NDArray[np.float64]]:
+    """Log-vectors of the records, block by block; an unusable record is the centre, or an error for the curator."""
+    n = 0
+    with track("reading records", records.n) as advance:
+        for block in records.blocks():
+            Y, status = kernels.log_vectors(block, region.log_low, region.log_high)
+            if on_invalid == "raise":
+                _refuse(status, block, n)
+            Y[status != 0] = region.center
+            n += len(block)
+            if n > MAX_RECORDS:
+                raise DataError(f"{records.name} has more than 2**32 records; sums would no longer be exact")
+            advance(len(block))
+            yield Y
 
 
 def sum_records(X: Any, domain: Domain, on_invalid: str = "raise") -> tuple[Ints, int]:

@@ -1,4 +1,7 @@
-r"""The private Fréchet mean of a dataset: clip, encode, add up exactly, add noise once.
+r"""The private Fréchet mean of a dataset: clip, encode, add up exactly, add noise.
+
+One shot adds noise once, for the whole public domain; :mod:`spdp.adaptive` finds a smaller ball first. ``method="auto"`` chooses from
+public numbers.
 
 *Enforced.* Every record is forced into the public domain and onto the integer lattice (:mod:`spdp.lattice`), so one record moves the
 released integers by a known amount: 2³¹ when it is replaced (``adjacency="replace-one"``), √(2⁶⁰ + w²) when it is added or removed
@@ -16,15 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp import lattice
+from spdp.adaptive import adaptive_mean, resolution
 from spdp.domain import Domain, check_domain
 from spdp.errors import ParameterError
 from spdp.laws import chi2_law, gamma_square_law, mean_of, weighted_chi2_law
 from spdp.mechanisms import matrix_of
 from spdp.privacy import check_budget, check_positive, gaussian_mu, laplace_scale
-from spdp.records import as_records
+from spdp.records import Records, as_records
 from spdp.release import Release, certify
 
-__all__ = ["OneShot", "plan_one_shot", "private_mean"]
+__all__ = ["OneShot", "choose_method", "plan_one_shot", "private_mean"]
 
 Seed = int | np.random.Generator | None
 
@@ -139,6 +143,22 @@ def plan_one_shot(
     return OneShot(mechanism, float(epsilon), float(delta), adjacency, domain, k, scale, sensitivity, weight)
 
 
+def choose_method(shot: OneShot, n: int | None, epsilon: float, delta: float, mechanism: str) -> str:
+    """ "adaptive" where public numbers predict a gain over ``shot``, else "oneshot".
+
+    The ball can shrink from a resolution n·μ/√d of about 10 on. Where noise exceeds the domain, the adaptive method's shrinkage wins.
+    Where the Laplace law is far better in one shot (small k), data that fill the domain would lose by the change to Gaussian noise.
+    """
+    if n is None or delta == 0 or mechanism == "laplace" or shot.adjacency != "replace-one":
+        return "oneshot"
+    if shot.expected_squared_error(n) > 0.5 * shot.domain.radius_for(shot.k) ** 2:
+        return "adaptive"
+    gaussian = plan_one_shot(shot.k, epsilon=epsilon, delta=delta, domain=shot.domain, mechanism="gaussian")
+    small = shot.expected_squared_error(n) * 2.0 < gaussian.expected_squared_error(n)
+    clear = resolution(n, shot.k * (shot.k + 1) // 2, gaussian_mu(epsilon, delta)) >= 10.0
+    return "adaptive" if clear and not small else "oneshot"
+
+
 def private_mean(
     X: Any,
     *,
@@ -146,6 +166,7 @@ def private_mean(
     delta: float,
     domain: Domain,
     mechanism: str = "auto",
+    method: str = "auto",
     adjacency: str = "replace-one",
     on_invalid: str = "raise",
     random_state: Seed = None,
@@ -162,6 +183,9 @@ def private_mean(
         Public set every record is forced into. Must not be computed from the data.
     mechanism : "auto", "gaussian" or "laplace"
         "auto" takes the one with the smaller expected error, from public numbers only.
+    method : "auto", "oneshot" or "adaptive"
+        One noisy sum over the whole domain, whose error law is exact; or a private search for the data's centre and spread first
+        (:mod:`spdp.adaptive`), usually far more accurate. "auto" takes the latter where public numbers predict a gain.
     adjacency : "replace-one" or "add-remove"
         Whether the number of records is public, or protected too.
     on_invalid : "raise" or "center"
@@ -185,9 +209,43 @@ def private_mean(
     """
     if on_invalid not in ("raise", "center"):
         raise ParameterError(f"on_invalid must be 'raise' or 'center', got {on_invalid!r}")
+    if method not in ("auto", "oneshot", "adaptive"):
+        raise ParameterError(f"method must be 'auto', 'oneshot' or 'adaptive', got {method!r}")
     check_domain(domain)
     records = as_records(X)
-    plan = plan_one_shot(records.k, epsilon=epsilon, delta=delta, domain=domain, mechanism=mechanism, adjacency=adjacency)
+    shot = plan_one_shot(records.k, epsilon=epsilon, delta=delta, domain=domain, mechanism=mechanism, adjacency=adjacency)
+    if method == "adaptive" and (delta == 0 or mechanism == "laplace" or adjacency != "replace-one"):
+        raise ParameterError("method='adaptive' needs Gaussian noise: delta > 0, mechanism 'auto' or 'gaussian', replace-one adjacency")
+    if method == "auto":
+        method = choose_method(shot, records.n, epsilon, delta, mechanism)
+    if method == "adaptive":
+        return _adaptive(records, float(epsilon), float(delta), domain, on_invalid, random_state)
     total, n = lattice.sum_records(records, domain, on_invalid)
-    y, count = plan.draw(total, n, random_state)
-    return Release(matrix_of(y), plan.certificate(count, random_state))
+    y, count = shot.draw(total, n, random_state)
+    return Release(matrix_of(y), shot.certificate(count, random_state))
+
+
+def _adaptive(records: Records, epsilon: float, delta: float, domain: Domain, on_invalid: str, random_state: Seed) -> Release:
+    found = adaptive_mean(records, epsilon=epsilon, delta=delta, domain=domain, on_invalid=on_invalid, random_state=random_state)
+    final = found.steps[-1]
+    certificate = certify(
+        law=weighted_chi2_law(found.variances),
+        random_state=random_state,
+        float_safe=True,
+        mechanism=NAMES["gaussian"],
+        calibration="analytic",
+        method="adaptive",
+        epsilon=epsilon,
+        delta=delta,
+        mu=found.mu,
+        adjacency="replace-one",
+        n=found.n,
+        k=records.k,
+        domain=domain.describe(),
+        sensitivity=2.0 * found.radius / found.n,
+        sigma=2.0 * found.radius / found.n / final["mu"],
+        lattice_step=found.radius / lattice.RECORD_NORM,
+        steps=found.steps,
+        error_statement="the law is that of the noise; the bias from clipping records outside the last ball is not known",
+    )
+    return Release(matrix_of(found.y), certificate)

@@ -60,7 +60,17 @@ def _words(c: dict[str, Any], release: Release) -> str:
     floats = "" if c["float_safe"] else " The noise was sampled in floating point, so the guarantee holds up to rounding."
     return (
         f'<p class="ok"><b>({c["epsilon"]:g}, {c["delta"]:g})-differentially private.</b> Of this page and everything made from it: '
-        f"{meaning}. The chances of any outcome change by a factor of at most {odds}{slip}.{floats}</p>"
+        f"{meaning}. The chances of any outcome change by a factor of at most {odds}{slip}.{floats}</p>" + _accuracy(c, bound)
+    )
+
+
+def _accuracy(c: dict[str, Any], bound: float) -> str:
+    if "steps" in c:
+        return (
+            f"<p>With a probability of 95 %, noise moved the result by at most <b>{bound:.4g}</b> (log-Euclidean). Records far from the "
+            f"others were clipped to a ball found privately in {len(c['steps'])} steps; the bias this may cause is not known.</p>"
+        )
+    return (
         f"<p>With a probability of 95 %, the distance to the mean of the clipped records is at most <b>{bound:.4g}</b> (log-Euclidean).</p>"
     )
 

@@ -27,6 +27,8 @@ __all__ = [
     "log_sum",
     "log_vectors",
     "logm",
+    "vector_norms",
+    "vector_sum",
 ]
 
 
@@ -46,7 +48,7 @@ def _choose(wanted: str) -> tuple[str, ModuleType]:
 
 _name, _module = _choose(os.environ.get("SPDP_KERNELS", ""))
 if TYPE_CHECKING:
-    from spdp.kernels.reference import eigh, encode, expm, lattice_sum, log_sum, log_vectors, logm
+    from spdp.kernels.reference import eigh, encode, expm, lattice_sum, log_sum, log_vectors, logm, vector_norms, vector_sum
 else:
     eigh = _module.eigh
     logm = _module.logm
@@ -55,6 +57,8 @@ else:
     log_vectors = _module.log_vectors
     encode = _module.encode
     lattice_sum = _module.lattice_sum
+    vector_sum = _module.vector_sum
+    vector_norms = _module.vector_norms
 
 
 def backend() -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spdp.kernels import _native, reference
 from spdp.kernels.reference import Array, Codes, Ints, Region, Status
 
-__all__ = ["MAX_K", "eigh", "encode", "expm", "lattice_sum", "log_sum", "log_vectors", "logm"]
+__all__ = ["MAX_K", "eigh", "encode", "expm", "lattice_sum", "log_sum", "log_vectors", "logm", "vector_norms", "vector_sum"]
 
 MAX_K = 64 if _native.instruction_set() == "baseline" else 128  # above, LAPACK's blocked algorithms win
 NOT_CONVERGED = 4
@@ -156,6 +156,18 @@ def lattice_sum(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
         rest, status[lost] = reference.lattice_sum(A[lost], region)
         total += rest
     return total, status
+
+
+def vector_sum(Y: Array, center: Array, width: Array, radius: float, absolute: bool = False) -> Ints:
+    total = np.zeros(Y.shape[1], np.int64)
+    _native.run_vectors(np.ascontiguousarray(Y), center, 1.0 / width, radius, absolute, total=total)
+    return total
+
+
+def vector_norms(Y: Array, center: Array, width: Array) -> Array:
+    distance = np.empty(len(Y))
+    _native.run_vectors(np.ascontiguousarray(Y), center, 1.0 / width, distance=distance)
+    return distance
 
 
 assert Status.NOT_POSITIVE + 1 == NOT_CONVERGED

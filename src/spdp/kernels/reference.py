@@ -18,6 +18,8 @@ __all__ = [
     "log_sum",
     "log_vectors",
     "logm",
+    "vector_norms",
+    "vector_sum",
 ]
 
 Array = NDArray[np.float64]
@@ -216,6 +218,21 @@ def encode_vectors(Y: Array, center: Array, radius: float) -> Ints:
         q[over] = np.sign(q[over]) * shrunk
         over = over[_norm_exceeds(q[over])]
     return q
+
+
+def vector_sum(Y: Array, center: Array, width: Array, radius: float, absolute: bool = False) -> Ints:
+    """Sum of the lattice points of z = (y − center)/width, clipped to the ball of ``radius``; of |z| if ``absolute``."""
+    total = np.zeros(Y.shape[1], np.int64)
+    for s in (slice(i, i + 4096) for i in range(0, len(Y), 4096)):
+        q = encode_vectors((Y[s] - center) / width, np.zeros(Y.shape[1]), radius)
+        total += (np.abs(q) if absolute else q).sum(axis=0)
+    return total
+
+
+def vector_norms(Y: Array, center: Array, width: Array) -> Array:
+    """‖(y − center)/width‖ of each row."""
+    Z = (Y - center) / width
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", Z, Z)))
 
 
 def encode(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:

@@ -537,6 +537,66 @@ template <int K, int N> struct Solver final : Worker {
     }
 };
 
+// Rows [begin, end) of a vector pass; `total` (d,) receives exact integer sums.
+void vector_pass(const VectorJob& job, int64_t begin, int64_t end, int64_t* total) {
+    const int64_t d = job.d, whole = d / LANES * LANES;
+    auto z = buffer<double>(d + LANES), acc = buffer<double>(d + LANES);
+    const double inverse = 1.0 / job.radius;
+    int64_t pending = 0;
+    const auto load = [](const double* p) {
+        Vec v;
+        std::memcpy(&v, p, sizeof v);
+        return v;
+    };
+    const auto flush = [&] {
+        for (int64_t j = 0; j < d; ++j) {
+            total[j] += int64_t(acc[j]);
+            acc[j] = 0;
+        }
+        pending = 0;
+    };
+    for (int64_t i = begin; i < end; ++i) {
+        const double* y = job.y + i * d;
+        Vec squares = {};
+        double square = 0;
+        for (int64_t j = 0; j < whole; j += LANES) {
+            const Vec v = (load(y + j) - load(job.center + j)) * load(job.inverse + j);
+            std::memcpy(&z[j], &v, sizeof v);
+            squares += v * v;
+        }
+        for (int64_t j = whole; j < d; ++j) {
+            z[j] = (y[j] - job.center[j]) * job.inverse[j];
+            square += z[j] * z[j];
+        }
+        for (int l = 0; l < LANES; ++l) square += squares[l];
+        const double norm = std::sqrt(square);
+        if (job.distance) job.distance[i] = norm;
+        if (!job.sum) continue;
+        const double scaled = norm * inverse, factor = (scaled > 1.0 ? LATTICE / scaled : LATTICE) * inverse;
+        double size = 0;
+        for (int64_t j = 0; j < d; ++j) {
+            const double q = double(int32_t(z[j] * factor));
+            z[j] = job.absolute ? std::fabs(q) : q;
+        }
+        Vec sizes = {};
+        for (int64_t j = 0; j < whole; j += LANES) sizes += load(&z[j]) * load(&z[j]);
+        for (int64_t j = whole; j < d; ++j) size += z[j] * z[j];
+        for (int l = 0; l < LANES; ++l) size += sizes[l];
+        while (!(size <= LATTICE * LATTICE * (1.0 - 0x1p-20))) {  // near the bound: decide in integers
+            unsigned __int128 exact = 0;
+            for (int64_t j = 0; j < d; ++j) exact += uint64_t(int64_t(z[j]) * int64_t(z[j]));
+            if (exact <= (unsigned __int128)1 << 60) break;
+            for (int64_t j = 0; j < d; ++j) {
+                const int64_t q = int64_t(z[j]), shrunk = (std::llabs(q) * ((1LL << 30) - 1)) >> 30;
+                z[j] = double(q < 0 ? -shrunk : shrunk);
+            }
+        }
+        for (int64_t j = 0; j < d; ++j) acc[j] += z[j];
+        if (++pending == FLUSH) flush();
+    }
+    flush();
+}
+
 // Two vectors per pack while the working set of a batch stays in the first-level cache.
 template <int K> Worker* make(int k) { return new Solver<K, (K > 0 && K <= 12) ? 2 : 1>(k); }
 

@@ -31,4 +31,17 @@ struct Worker {
     virtual void log_sum(double* total) = 0;                            // writes (d,), and starts a new sum
 };
 
+// Passes over log-vectors y (m, d), row by row: z = (y - center) / width, clipped to a ball and rounded toward its centre.
+struct VectorJob {
+    int64_t m = 0, d = 0;
+    const double* y = nullptr;
+    const double* center = nullptr;  // (d,)
+    const double* inverse = nullptr; // (d,) 1 / width
+    double radius = 1;
+    bool absolute = false;           // |z| in place of z
+    double* distance = nullptr;      // (m,) norms of z before clipping, or null
+    bool sum = true;                 // whether to add up lattice points
+};
+typedef void (*VectorPass)(const VectorJob& job, int64_t begin, int64_t end, int64_t* total);
+
 }  // namespace spdp

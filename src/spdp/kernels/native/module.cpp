@@ -22,13 +22,16 @@ using namespace nb::literals;
 
 namespace baseline {
 spdp::Worker* make_worker(int k);
+void vector_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
 }
 #ifdef SPDP_X86
 namespace avx2 {
 spdp::Worker* make_worker(int k);
+void vector_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
 }
 namespace avx512 {
 spdp::Worker* make_worker(int k);
+void vector_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
 }
 #endif
 
@@ -57,6 +60,14 @@ spdp::Worker* make_worker(int k) {
     if (chosen == "avx2") return avx2::make_worker(k);
 #endif
     return baseline::make_worker(k);
+}
+
+spdp::VectorPass vector_pass() {
+#ifdef SPDP_X86
+    if (chosen == "avx512") return avx512::vector_pass;
+    if (chosen == "avx2") return avx2::vector_pass;
+#endif
+    return baseline::vector_pass;
 }
 
 // Runs the job on all threads. Float sums are kept per chunk and added in order, so they do not depend on the threads.
@@ -151,6 +162,47 @@ void run(int mode, const Input& x, Output<uint8_t> status, std::optional<Output<
     execute(job, log_total, lattice_total);
 }
 
+void run_vectors(const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& y, Vector center, Vector inverse,
+                 double radius, bool absolute, std::optional<Output<int64_t>> total, std::optional<Output<double>> distance) {
+    spdp::VectorJob job;
+    job.m = int64_t(y.shape(0));
+    job.d = int64_t(y.shape(1));
+    if (int64_t(center.size()) != job.d || int64_t(inverse.size()) != job.d || (total && int64_t(total->size()) != job.d) ||
+        (distance && int64_t(distance->size()) != job.m))
+        throw std::invalid_argument("an array has the wrong size");
+    job.y = y.data();
+    job.center = center.data();
+    job.inverse = inverse.data();
+    job.radius = radius;
+    job.absolute = absolute;
+    job.sum = total.has_value();
+    job.distance = distance ? distance->data() : nullptr;
+    int64_t* sums = total ? total->data() : nullptr;
+    nb::gil_scoped_release release;
+    const int64_t size = std::max<int64_t>(256, 1 << 18 >> 2) / std::max<int64_t>(1, job.d / 8), chunks = (job.m + size - 1) / size;
+    const auto pass = vector_pass();
+    std::atomic<int64_t> next{0};
+    std::mutex mutex;
+    std::exception_ptr failure;
+    const auto work = [&] {
+        try {
+            std::vector<int64_t> mine(job.d);
+            for (int64_t i; (i = next++) < chunks;) pass(job, i * size, std::min(job.m, (i + 1) * size), mine.data());
+            std::lock_guard<std::mutex> lock(mutex);
+            if (sums)
+                for (int64_t j = 0; j < job.d; ++j) sums[j] += mine[j];
+        } catch (...) {
+            std::lock_guard<std::mutex> lock(mutex);
+            failure = std::current_exception();
+        }
+    };
+    std::vector<std::thread> others;
+    for (int64_t i = 1; i < std::min<int64_t>(threads, chunks); ++i) others.emplace_back(work);
+    work();
+    for (auto& other : others) other.join();
+    if (failure) std::rethrow_exception(failure);
+}
+
 }  // namespace
 
 // For threadpoolctl, which finds and calls these by name.
@@ -161,6 +213,8 @@ NB_MODULE(_native, module) {
     module.def("run", &run, "mode"_a, "x"_a, "status"_a, "out"_a.none() = nb::none(), "values"_a.none() = nb::none(),
                "codes"_a.none() = nb::none(), "weights"_a.none() = nb::none(), "center"_a.none() = nb::none(),
                "log_low"_a = 0.0, "log_high"_a = 0.0, "radius"_a = 1.0);
+    module.def("run_vectors", &run_vectors, "y"_a, "center"_a, "inverse"_a, "radius"_a = 1.0, "absolute"_a = false,
+               "total"_a.none() = nb::none(), "distance"_a.none() = nb::none());
     module.def("get_num_threads", [] { return threads.load(); });
     module.def("set_num_threads", &spdp_set_num_threads);
     module.def("instruction_set", [] { return chosen; });

@@ -201,7 +201,8 @@ def test_auto(rng):
         return choose_method(shot, n, epsilon, delta, mechanism)
 
     assert chosen(10_000, 9) == "adaptive"
-    assert chosen(400, 9) == "oneshot"
+    assert chosen(400, 9) == "adaptive"
+    assert chosen(10_000, 1) == "oneshot"
     assert chosen(20, 9) == "adaptive"
     assert chosen(10_000, 2) == "oneshot"
     assert chosen(10_000, 2, mechanism="gaussian") == "adaptive"

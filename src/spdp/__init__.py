@@ -15,6 +15,8 @@ _HOME = {
     "ExtrinsicGaussian": "mechanisms",
     "private_mean": "mean",
     "PrivateFrechetMean": "estimators",
+    "Ledger": "ledger",
+    "BudgetExceeded": "ledger",
 }
 
 __all__ = sorted(_HOME)

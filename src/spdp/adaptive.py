@@ -25,7 +25,7 @@ exact arithmetic. All choices (rounds, radii, shapes, shares) are functions of p
 those is μ-GDP with μ² = Σ μ_i² (Dong, Roth, Su 2022), and μ is the largest value that is (ε, δ)-DP.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -193,15 +193,27 @@ class Adaptive:
 
 
 def adaptive_mean(
-    records: Records, *, epsilon: float, delta: float, domain: Domain, on_invalid: str = "raise", random_state: Seed = None
+    records: Records,
+    *,
+    epsilon: float,
+    delta: float,
+    domain: Domain,
+    on_invalid: str = "raise",
+    pay: Callable[[float], None] | None = None,
+    random_state: Seed = None,
 ) -> Adaptive:
-    """Log-mean of the records with a total guarantee of (ε, δ), by the steps of this module's text."""
+    """Log-mean of the records with a total guarantee of (ε, δ), by the steps of this module's text.
+
+    ``pay`` is called with the total μ once the records have been read and before any noise is drawn.
+    """
     check_budget(epsilon, delta)
     if delta < lattice.SMALLEST_DELTA:
         raise ParameterError(f"delta must be at least {lattice.SMALLEST_DELTA} for a private release, got {delta!r}")
     region = domain.region(records.k)
     vectors = _Vectors(records, region, on_invalid)
     steps = Steps(gaussian_mu(epsilon, nextafter(delta, 0.0)), random_state)
+    if pay is not None:
+        pay(steps.mu)
     search = _Search(vectors, region, steps)
     y, variances = search.run()
     return Adaptive(clip_to_ball(y, region.center, region.radius), variances, vectors.n, steps.mu, steps.log[-1]["radius"], steps.log)

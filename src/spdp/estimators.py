@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from spdp.domain import Domain
 from spdp.errors import InvalidMatrixError
 from spdp.geometry import logm, matrix_stack, vecd
+from spdp.ledger import Ledger
 from spdp.mean import private_mean
 
 __all__ = ["PrivateFrechetMean"]
@@ -23,7 +24,7 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon, delta, domain, mechanism, method, adjacency, on_invalid, random_state
+    epsilon, delta, domain, mechanism, method, adjacency, on_invalid, ledger, label, random_state
         As in :func:`spdp.mean.private_mean`.
 
     Attributes
@@ -47,6 +48,8 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         method: str = "auto",
         adjacency: str = "replace-one",
         on_invalid: str = "raise",
+        ledger: Ledger | None = None,
+        label: str | None = None,
         random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -56,6 +59,8 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.adjacency = adjacency
         self.on_invalid = on_invalid
+        self.ledger = ledger
+        self.label = label
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> "PrivateFrechetMean":

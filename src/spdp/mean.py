@@ -12,21 +12,22 @@ and its error law are computed from them and from public numbers alone.
 """
 
 from dataclasses import dataclass
-from math import ceil, isqrt
+from math import ceil, isqrt, nextafter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spdp import lattice
-from spdp.adaptive import adaptive_mean, resolution
+from spdp.adaptive import adaptive_mean
 from spdp.domain import Domain, check_domain
 from spdp.errors import ParameterError
 from spdp.laws import chi2_law, gamma_square_law, mean_of, weighted_chi2_law
+from spdp.ledger import Ledger
 from spdp.mechanisms import matrix_of
 from spdp.privacy import check_budget, check_positive, gaussian_mu, laplace_scale
 from spdp.records import Records, as_records
-from spdp.release import Release, certify
+from spdp.release import Purse, Release, certify
 
 __all__ = ["OneShot", "choose_method", "plan_one_shot", "private_mean"]
 
@@ -48,6 +49,11 @@ class OneShot:
     scale: float  # of the noise, in lattice units
     sensitivity: int  # in lattice units
     weight: int  # of the count coordinate; 0 when n is public
+
+    @property
+    def mu(self) -> float | None:
+        """The release is μ-GDP; None for Laplace noise."""
+        return gaussian_mu(self.epsilon, nextafter(self.delta, 0.0)) if self.noise == "gaussian" else None
 
     @property
     def step(self) -> float:
@@ -93,7 +99,7 @@ class OneShot:
             method="oneshot",
             epsilon=self.epsilon,
             delta=self.delta,
-            mu=gaussian_mu(self.epsilon, self.delta) if self.noise == "gaussian" else None,
+            mu=self.mu,
             adjacency=self.adjacency,
             n=int(count) if public else None,
             n_estimate=None if public else count,
@@ -146,17 +152,15 @@ def plan_one_shot(
 def choose_method(shot: OneShot, n: int | None, epsilon: float, delta: float, mechanism: str) -> str:
     """ "adaptive" where public numbers predict a gain over ``shot``, else "oneshot".
 
-    The ball can shrink from a resolution n·μ/√d of about 10 on. Where noise exceeds the domain, the adaptive method's shrinkage wins.
-    Where the Laplace law is far better in one shot (small k), data that fill the domain would lose by the change to Gaussian noise.
+    A smaller ball, or shrinkage where noise is too large to find one, gains in three dimensions or more. But where the Laplace law is far
+    better in one shot (small k), data that fill the domain would lose by the change to Gaussian noise.
     """
-    if n is None or delta == 0 or mechanism == "laplace" or shot.adjacency != "replace-one":
+    if n is None or delta == 0 or mechanism == "laplace" or shot.adjacency != "replace-one" or shot.k == 1:
         return "oneshot"
     if shot.expected_squared_error(n) > 0.5 * shot.domain.radius_for(shot.k) ** 2:
         return "adaptive"
     gaussian = plan_one_shot(shot.k, epsilon=epsilon, delta=delta, domain=shot.domain, mechanism="gaussian")
-    small = shot.expected_squared_error(n) * 2.0 < gaussian.expected_squared_error(n)
-    clear = resolution(n, shot.k * (shot.k + 1) // 2, gaussian_mu(epsilon, delta)) >= 10.0
-    return "adaptive" if clear and not small else "oneshot"
+    return "oneshot" if shot.expected_squared_error(n) * 2.0 < gaussian.expected_squared_error(n) else "adaptive"
 
 
 def private_mean(
@@ -169,6 +173,8 @@ def private_mean(
     method: str = "auto",
     adjacency: str = "replace-one",
     on_invalid: str = "raise",
+    ledger: Ledger | None = None,
+    label: str | None = None,
     random_state: Seed = None,
 ) -> Release:
     """Release the log-Euclidean Fréchet mean of SPD matrices with differential privacy.
@@ -191,6 +197,10 @@ def private_mean(
     on_invalid : "raise" or "center"
         What an unusable record does: an error that names it (for the curator's eyes), or counts as the domain's centre, so that
         no data-dependent error escapes. Errors of shape always raise. When a call fails, nothing has been released.
+    ledger : Ledger, optional
+        Account of the dataset's budget: the cost is committed to it before any noise is drawn, or the release is refused.
+    label : str, optional
+        What the ledger's entry is called.
     random_state : None, int or Generator
         None: operating-system entropy, a private result. A seed means simulation: the certificate says ``private: false``.
 
@@ -218,15 +228,21 @@ def private_mean(
         raise ParameterError("method='adaptive' needs Gaussian noise: delta > 0, mechanism 'auto' or 'gaussian', replace-one adjacency")
     if method == "auto":
         method = choose_method(shot, records.n, epsilon, delta, mechanism)
+    purse = Purse(ledger, label, random_state)
+    purse.check(records)
     if method == "adaptive":
-        return _adaptive(records, float(epsilon), float(delta), domain, on_invalid, random_state)
+        return _adaptive(records, float(epsilon), float(delta), domain, on_invalid, purse, random_state)
     total, n = lattice.sum_records(records, domain, on_invalid)
+    purse.pay(NAMES[shot.noise], mu=shot.mu, pure=shot.epsilon if shot.noise == "laplace" else None)
     y, count = shot.draw(total, n, random_state)
-    return Release(matrix_of(y), shot.certificate(count, random_state))
+    return purse.keep(Release(matrix_of(y), shot.certificate(count, random_state)))
 
 
-def _adaptive(records: Records, epsilon: float, delta: float, domain: Domain, on_invalid: str, random_state: Seed) -> Release:
-    found = adaptive_mean(records, epsilon=epsilon, delta=delta, domain=domain, on_invalid=on_invalid, random_state=random_state)
+def _adaptive(records: Records, epsilon: float, delta: float, domain: Domain, on_invalid: str, purse: Purse, random_state: Seed) -> Release:
+    def pay(mu: float) -> None:
+        purse.pay(NAMES["gaussian"], mu=mu)
+
+    found = adaptive_mean(records, epsilon=epsilon, delta=delta, domain=domain, on_invalid=on_invalid, pay=pay, random_state=random_state)
     final = found.steps[-1]
     certificate = certify(
         law=weighted_chi2_law(found.variances),
@@ -248,4 +264,4 @@ def _adaptive(records: Records, epsilon: float, delta: float, domain: Domain, on
         steps=found.steps,
         error_statement="the law is that of the noise; the bias from clipping records outside the last ball is not known",
     )
-    return Release(matrix_of(found.y), certificate)
+    return purse.keep(Release(matrix_of(found.y), certificate))

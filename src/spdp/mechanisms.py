@@ -14,7 +14,7 @@ uses the lattice sensitivity Δ/g + √d, which pays for the rounding.
 datasets, as computed; a clipped mean is better released by :func:`spdp.mean.private_mean`, which assumes nothing of the kind.
 """
 
-from math import sqrt
+from math import nextafter, sqrt
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,9 @@ from spdp import lattice
 from spdp.errors import ParameterError
 from spdp.geometry import expm, invvecd, logm, matrix_stack, vecd
 from spdp.laws import chi2_law, gamma_square_law, law_of
+from spdp.ledger import Ledger
 from spdp.privacy import analytic_sigma, check_positive, classical_sigma, gaussian_mu, laplace_scale
-from spdp.release import Release, certify
+from spdp.release import Purse, Release, certify
 
 __all__ = ["ExtrinsicGaussian", "RiemannianLaplace", "TangentGaussian", "matrix_of"]
 
@@ -90,14 +91,19 @@ class _Mechanism:
             raise ParameterError(f"k must be at least 1, got {k}")
         return law_of(self._law(k))
 
-    def release(self, summary: ArrayLike, random_state: Seed = None) -> Release:
-        """Release a summary (k, k). Operating-system entropy and a private result by default; a seed means simulation."""
+    def release(self, summary: ArrayLike, random_state: Seed = None, ledger: Ledger | None = None, label: str | None = None) -> Release:
+        """Release a summary (k, k). Operating-system entropy and a private result by default; a seed means simulation.
+
+        With a ``ledger``, the cost is committed to it before any noise is drawn.
+        """
         A = matrix_stack(summary, "summary")
         if A.ndim != 2:
             raise ParameterError(f"summary has shape {A.shape}; expected one matrix (k, k)")
         k = len(A)
         scale = self._lattice_scale(k * (k + 1) // 2)
         q = lattice.quantize(self._coordinates(A), self.step)
+        purse = Purse(ledger, label, random_state)
+        purse.pay(self.name, mu=self.mu, pure=self.epsilon if self.mu is None else None)
         noisy = self._noise(q, scale, random_state)
         certificate = certify(
             law=self._law(k),
@@ -114,7 +120,7 @@ class _Mechanism:
             sigma=scale * self.step,
             lattice_step=self.step,
         )
-        return Release(self._value(noisy.astype(np.float64) * self.step), certificate)
+        return purse.keep(Release(self._value(noisy.astype(np.float64) * self.step), certificate))
 
     @property
     def mu(self) -> float | None:
@@ -155,7 +161,7 @@ class TangentGaussian(_Mechanism):
     def mu(self) -> float:
         """Δ/σ, rounded as the calibration was."""
         if self.calibration == "analytic":
-            return gaussian_mu(self.epsilon, self.delta)
+            return gaussian_mu(self.epsilon, nextafter(self.delta, 0.0))
         return self.sensitivity / self.sigma
 
     def privacy_loss(self, rho: float) -> Any:

@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.errors import DataError
+from spdp.errors import DataError, ParameterError
 from spdp.laws import law_of, mean_of, quantiles
+from spdp.ledger import Ledger
+from spdp.records import Records
 
-__all__ = ["Release", "certify"]
+__all__ = ["Purse", "Release", "certify"]
 
 CERTIFICATE, MEAN = "certificate.json", "mean.npy"
 
@@ -61,6 +63,32 @@ def certify(*, law: dict[str, Any], random_state: Any, float_safe: bool, **facts
 @lru_cache(maxsize=1)
 def _versions() -> dict[str, str]:
     return {"spdp": version("spdp"), "numpy": np.__version__, "opendp": version("opendp"), "python": platform.python_version()}
+
+
+class Purse:
+    """Pays for one release out of a ledger: check the data, commit the cost, draw noise, keep the result, in this order.
+
+    Without a ledger it does nothing; a seeded simulation is not private, costs nothing and is refused a ledger.
+    """
+
+    def __init__(self, ledger: Ledger | None, label: str | None, random_state: Any) -> None:
+        if ledger is not None and random_state is not None:
+            raise ParameterError("a seeded simulation is not private and spends no budget: leave out the ledger or the seed")
+        self._ledger, self._label = ledger, label
+        self._entry: int | None = None
+
+    def check(self, records: Records) -> None:
+        if self._ledger is not None:
+            self._ledger.check_data(records)
+
+    def pay(self, mechanism: str, mu: float | None = None, pure: float | None = None) -> None:
+        if self._ledger is not None:
+            self._entry = self._ledger.spend(mechanism=mechanism, label=self._label, mu=mu, pure=pure)
+
+    def keep(self, release: "Release") -> "Release":
+        if self._ledger is not None and self._entry is not None:
+            self._ledger.store(self._entry, release.value, release.certificate)
+        return release
 
 
 class Release:

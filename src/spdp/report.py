@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.errors import DataError
+from spdp.privacy import gaussian_epsilon
 from spdp.release import Release
 
-__all__ = ["html_report", "plan_png", "terminal_curve"]
+__all__ = ["html_report", "ledger_picture", "plan_png", "terminal_curve"]
 
 Array = NDArray[np.float64]
 
@@ -155,13 +156,34 @@ def terminal_curve(x: Array, y: Array, label: str, width: int = 44) -> list[str]
     return [f"{label} = {a:>13,.0f}  {'█' * b:<{width}}  {v:.3g}" for a, b, v in zip(x, bars, y, strict=True)]
 
 
-def plan_png(path: str | Path, n: Array, errors: dict[str, Array], chosen: int) -> Path:
-    """Plot of root-mean-square error against the number of records, one line per mechanism."""
+def _new_figure() -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise DataError("a PNG plot needs matplotlib; install it with: pip install 'spdp[plots]'") from None
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    return Figure(figsize=(6.4, 4.2), layout="constrained")
+
+
+def ledger_picture(path: str | Path, history: list[dict[str, Any]], epsilon: float, delta: float) -> Path:
+    """Plot of the budget spent over the releases of a ledger."""
+    total = np.sqrt(np.cumsum([0.0] + [entry["mu"] ** 2 for entry in history]))
+    spent = [gaussian_epsilon(delta, float(mu)) if mu > 0 and delta > 0 else 0.0 for mu in total]
+    if delta == 0:
+        spent = list(np.cumsum([0.0] + [entry["pure"] for entry in history]))
+    figure = _new_figure()
+    axes = figure.subplots()
+    axes.step(range(len(spent)), spent, where="post", marker="o", label="spent")
+    axes.axhline(epsilon, color="tab:red", linestyle="--", label=f"budget ε = {epsilon:g}")
+    axes.set(xlabel="releases", ylabel=f"ε at δ = {delta:g}", title="Privacy budget", ylim=(0, 1.08 * max(epsilon, spent[-1])))
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=150)
+    return Path(path)
+
+
+def plan_png(path: str | Path, n: Array, errors: dict[str, Array], chosen: int) -> Path:
+    """Plot of root-mean-square error against the number of records, one line per mechanism."""
+    figure = _new_figure()
     axes = figure.subplots()
     for name, values in errors.items():
         axes.loglog(n, values, label=name)

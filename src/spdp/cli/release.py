@@ -1,8 +1,7 @@
-"""The command line: ``spdp demo``, ``spdp mean``, ``spdp plan``."""
+"""``spdp mean``, ``spdp plan`` and ``spdp demo``."""
 
 import json
 import os
-import sys
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spdp.adaptive import predict
+from spdp.cli.ledger import fingerprint_key
 from spdp.datasets import load_images
 from spdp.descriptors import covariance_descriptors, descriptor_bounds
 from spdp.domain import Ball, Domain, EigenvalueBounds
@@ -20,19 +20,14 @@ from spdp.errors import DataError, ParameterError
 from spdp.geometry import distance_logeuclid, mean_logeuclid
 from spdp.io import TENSOR_ORDERS, open_records
 from spdp.laws import law_of
+from spdp.ledger import Ledger
 from spdp.mean import NAMES, choose_method, plan_one_shot, private_mean
 from spdp.privacy import gaussian_mu
 from spdp.release import Release
 from spdp.report import html_report, plan_png, terminal_curve
 
-__all__ = ["app", "main"]
+__all__ = ["demo", "mean", "plan"]
 
-app = typer.Typer(
-    help="Publish the mean of SPD matrices with a differential-privacy guarantee.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
 Mechanism = Enum("Mechanism", {"auto": "auto", "gaussian": "gaussian", "laplace": "laplace"})
 Method = Enum("Method", {"auto": "auto", "oneshot": "oneshot", "adaptive": "adaptive"})
 Adjacency = Enum("Adjacency", {"replace_one": "replace-one", "add_remove": "add-remove"})
@@ -45,25 +40,6 @@ Eigenvalues = Annotated[tuple[float, float] | None, typer.Option(metavar="LOW HI
 Radius = Annotated[float | None, typer.Option(help="Public radius of a log-Euclidean ball that records are forced into.")]
 Center = Annotated[Path | None, typer.Option(help="Public centre of that ball, a .npy file (default: the identity).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
-
-_debug = False
-
-
-@app.callback()
-def options(debug: Annotated[bool, typer.Option(help="Show a traceback on errors.")] = False) -> None:
-    global _debug
-    _debug = debug
-
-
-def main() -> None:
-    """Run the command line; errors are one clear line and exit code 2."""
-    try:
-        app()
-    except (DataError, ParameterError, OSError) as error:
-        if _debug:
-            raise
-        Console(stderr=True, highlight=False).print(f"spdp: {error}", style="red", markup=False, soft_wrap=True)
-        sys.exit(2)
 
 
 def _domain(eigenvalues: tuple[float, float] | None, radius: float | None, center: Path | None) -> Domain:
@@ -117,7 +93,6 @@ def _show(release: Release, console: Console) -> None:
     console.print(table)
 
 
-@app.command()
 def mean(
     data: Annotated[Path, typer.Argument(help="Matrices: .npy, .npz, .mat, .h5, .zarr, .nii or .nii.gz.")],
     epsilon: Epsilon,
@@ -130,6 +105,10 @@ def mean(
     method: Annotated[Method, typer.Option(help="Noise for the whole domain, or a private search first.")] = Method.auto,
     adjacency: Annotated[Adjacency, typer.Option(help="Whether the number of records is public.")] = Adjacency.replace_one,
     on_invalid: Annotated[OnInvalid, typer.Option(help="What an unusable record does.")] = OnInvalid.raise_,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Account of the dataset's budget; the release is refused if it would exceed it.")
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="What the ledger's entry is called.")] = None,
     key: Annotated[str | None, typer.Option(help="Which array, where the file holds several.")] = None,
     order: Annotated[Order | None, typer.Option(help="Component order of a NIfTI tensor image.")] = None,
     mask: Annotated[Path | None, typer.Option(help="NIfTI mask of the voxels that are records.")] = None,
@@ -141,6 +120,7 @@ def mean(
     if report and output is None:
         raise ParameterError("--report needs an output directory: add -o DIR")
     _check_output(output)
+    account = None if ledger is None else Ledger(ledger, key=fingerprint_key())
     records = open_records(data, key=key, order=None if order is None else order.value, mask=mask)
     release = private_mean(
         records,
@@ -151,6 +131,8 @@ def mean(
         method=method.value,
         adjacency=adjacency.value,
         on_invalid=on_invalid.value,
+        ledger=account,
+        label=label if label is not None else data.name,
     )
     console = Console(highlight=False)
     if as_json:
@@ -173,7 +155,6 @@ def _write(release: Release, output: Path, report: bool, console: Console, quiet
             console.print(f"wrote {output / file}", soft_wrap=True)
 
 
-@app.command()
 def plan(
     k: Annotated[int, typer.Option(min=1, help="Size of the matrices.")],
     n: Annotated[int, typer.Option(min=1, help="Number of records.")],
@@ -270,7 +251,6 @@ def _show_plan(result: dict[str, Any], grid: Any, errors: Any) -> None:
         console.print(line, markup=False)
 
 
-@app.command()
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the release.")] = Path("spdp-demo"),
 ) -> None:

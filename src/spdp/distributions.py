@@ -134,10 +134,14 @@ class LogLaplace(_LogLaw):
         ``method="mcmc"`` is the paper's random walk with the corrected acceptance rule, one chain per draw, started at M; a
         finite chain only approximates the law, and is kept to reproduce the paper.
         """
+        return self._matrices(self.offsets(_count(size), random_state, method, burn_in), size)
+
+    def offsets(self, m: int, random_state: Seed = None, method: str = "exact", burn_in: int = 50_000) -> Array:
+        """Log-vectors of ``m`` draws relative to the mean's, shape (m, d): the same draws without matrix exponentials."""
         if method == "exact":
-            return self._matrices(laplace_vectors(_count(size), self.dimension, self.scale, random_state), size)
+            return laplace_vectors(m, self.dimension, self.scale, random_state)
         if method == "mcmc":
-            return self._matrices(self._chains(_count(size), burn_in, random_state), size)
+            return self._chains(m, burn_in, random_state)
         raise ParameterError(f"method must be 'exact' or 'mcmc', got {method!r}")
 
     def _chains(self, m: int, burn_in: int, random_state: Seed) -> Array:

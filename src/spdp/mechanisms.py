@@ -122,6 +122,12 @@ class _Mechanism:
         )
         return purse.keep(Release(self._value(noisy.astype(np.float64) * self.step), certificate))
 
+    def simulate_noise(self, k: int, random_state: int | np.random.Generator) -> Array:
+        """One seeded draw of the noise vector for k×k matrices, for simulation: its squared norm follows ``squared_error(k)``."""
+        d = k * (k + 1) // 2
+        noise = self._noise(np.zeros(d, np.int64), self._lattice_scale(d), np.random.default_rng(random_state))
+        return np.asarray(noise * self.step)
+
     @property
     def mu(self) -> float | None:
         """The mechanism is μ-Gaussian-DP; None where that notion does not apply."""

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from spdp.cli import ledger, release
+from spdp.cli import ledger, paper, release
 from spdp.errors import DataError, ParameterError
 
 __all__ = ["app", "main"]
@@ -17,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (release.mean, release.plan, release.demo):
+for command in (release.mean, release.plan, release.demo, paper.describe, paper.reproduce):
     app.command()(command)
 app.add_typer(ledger.app, name="ledger")
 

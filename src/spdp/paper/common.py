@@ -1,0 +1,170 @@
+"""What the figures share: settings, seeds, resuming, tables, and the exact laws they are checked against."""
+
+import csv
+import json
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from spdp.datasets import load_images, synthetic_spd
+from spdp.descriptors import covariance_descriptors, paper_radius
+from spdp.distributions import LogLaplace
+from spdp.errors import DataError
+from spdp.geometry import mean_logeuclid
+from spdp.mechanisms import RiemannianLaplace, TangentGaussian
+from spdp.progress import track
+
+__all__ = ["Row", "Settings", "agreement", "descriptors", "palette", "run", "seed", "small_multiples", "squared_errors"]
+
+Row = dict[str, Any]
+N, R = 500, 0.25  # records and radius of the paper's synthetic experiments
+COLORS = {"laplace-mcmc": "tab:orange", "laplace": "tab:red", "classical": "tab:green", "analytic": "tab:blue"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Size of a run, and where its data are."""
+
+    quick: bool = False
+    data: str | None = None
+
+    @property
+    def repeats(self) -> int:
+        return 5 if self.quick else 10
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return (2, 5, 10) if self.quick else (2, 5, 10, 15, 20, 25, 30)
+
+    @property
+    def burn_in(self) -> int:
+        return 3_000 if self.quick else 50_000
+
+
+def palette(name: str) -> str:
+    return COLORS.get(name, "tab:gray")
+
+
+def seed(*parts: Any) -> int:
+    """A fixed seed for a cell, from its name."""
+    return zlib.crc32(json.dumps(parts).encode())
+
+
+def synthetic_mean(k: int) -> NDArray[np.float64]:
+    """Mean of the paper's synthetic records of size k."""
+    return mean_logeuclid(synthetic_spd(N, k, R, random_state=seed("synthetic", k)))
+
+
+def squared_errors(
+    name: str, f: NDArray[np.float64], sensitivity: float, epsilon: float, delta: float, repeats: int, rng: Any, burn_in: int
+) -> tuple[NDArray[np.float64], Any]:
+    """ρ² of seeded releases of the summary f, and their exact law.
+
+    Errors are taken in log coordinates: the noise of the paper's radius at small n leaves the range of float64 matrices.
+    """
+    k = len(f)
+    pure = name.startswith("laplace")
+    mechanism = RiemannianLaplace(sensitivity, epsilon) if pure else TangentGaussian(sensitivity, epsilon, delta, calibration=name)
+    if name == "laplace-mcmc":
+        noise = LogLaplace(f, mechanism.sigma).offsets(repeats, rng, "mcmc", burn_in)
+    else:
+        noise = np.stack([mechanism.simulate_noise(k, rng) for _ in range(repeats)])
+    return (noise**2).sum(axis=1), mechanism.squared_error(k)
+
+
+def agreement(errors: NDArray[np.float64], law: Any) -> Row:
+    """Mean and spread of repeats, the law's mean, and whether the mean lies inside the law's central 99.9 % interval for so many repeats.
+
+    The mean of m draws is compared with a gamma law of the same mean and variance, which is exact for σ²χ².
+    """
+    m, mean, variance = len(errors), float(law.mean()), float(law.var()) / len(errors)
+    low, high = stats.gamma(mean**2 / variance, scale=variance / mean).interval(0.999)
+    inside = bool(low <= errors.mean() <= high)
+    return {"repeats": m, "mean": float(errors.mean()), "sd": float(errors.std()), "law": mean, "low": low, "high": high, "inside": inside}
+
+
+def descriptors(name: str, label: int, data: str | None) -> tuple[NDArray[np.float64], int]:
+    """Covariance descriptors of a class of a dataset, and its number of channels."""
+    images = load_images(name, data, download=data is None)
+    return covariance_descriptors(images.of_class(label)), 3 if images.images.ndim == 4 else 1
+
+
+def at_hand(names: Iterable[str], data: str | None) -> list[str]:
+    """Those of the datasets that can be loaded."""
+    found = []
+    for name in names:
+        try:
+            load_images(name, data, download=False)
+            found.append(name)
+        except DataError:
+            continue
+    return found
+
+
+def theorem_5_sensitivity(channels: int, n: int) -> float:
+    return 2.0 * paper_radius(channels) / n
+
+
+def run(figure: ModuleType, settings: Settings, output: Path) -> list[Row]:
+    """Measure what is missing of a figure, then write its table and pictures. Finished cells are kept in a .jsonl file."""
+    output.mkdir(parents=True, exist_ok=True)
+    partial = output / f"{figure.NAME}.jsonl"
+    done: dict[str, list[Row]] = {}
+    if partial.exists():
+        for line in partial.read_text(encoding="utf-8").splitlines():
+            try:
+                record = json.loads(line)
+                done[json.dumps(record["cell"], sort_keys=True)] = record["rows"]
+            except (ValueError, KeyError):
+                continue  # a line cut short by an interruption: its cell is measured again
+    cells = figure.cells(settings)
+    rows: list[Row] = []
+    with track(figure.NAME, len(cells)) as advance, partial.open("a", encoding="utf-8") as file:
+        for cell in cells:
+            key = json.dumps(cell, sort_keys=True)
+            if key not in done:
+                done[key] = [{**cell, **row} for row in figure.measure(cell, settings)]
+                file.write("\n" + json.dumps({"cell": cell, "rows": done[key]}) + "\n")
+                file.flush()
+            rows += done[key]
+            advance(1)
+    if rows:
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+        with (output / f"{figure.NAME}.csv").open("w", newline="", encoding="utf-8") as table:
+            writer = csv.DictWriter(table, columns)
+            writer.writeheader()
+            writer.writerows(rows)
+        picture = figure.draw(rows)
+        for suffix in ("png", "svg"):
+            picture.savefig(output / f"{figure.NAME}.{suffix}", dpi=110)
+    return rows
+
+
+def small_multiples(panels: int, columns: int = 4) -> tuple[Any, list[Any]]:
+    """A figure with a row-wise grid of axes."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise DataError("the figures need matplotlib; install it with: pip install 'spdp[plots]'") from None
+    across = min(columns, panels)
+    down = -(-panels // across)
+    figure = Figure(figsize=(3.4 * across + 0.4, 2.9 * down + 0.3), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(down, across)).ravel().tolist()
+    for spare in axes[panels:]:
+        spare.set_axis_off()
+    return figure, axes[:panels]
+
+
+def band(axes: Any, x: Any, rows: list[Row], color: str, label: str) -> None:
+    """Mean ± 2 standard deviations of the repeats, and the exact law's mean as a dashed line."""
+    mean, sd = np.array([r["mean"] for r in rows]), np.array([r["sd"] for r in rows])
+    axes.plot(x, mean, color=color, label=label, marker=".", linewidth=1)
+    axes.fill_between(x, np.maximum(mean - 2 * sd, 1e-12), mean + 2 * sd, color=color, alpha=0.15)
+    axes.plot(x, [r["law"] for r in rows], color="black", linestyle=":", linewidth=0.9)

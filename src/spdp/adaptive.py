@@ -25,7 +25,7 @@ exact arithmetic. All choices (rounds, radii, shapes, shares) are functions of p
 those is μ-GDP with μ² = Σ μ_i² (Dong, Roth, Su 2022), and μ is the largest value that is (ε, δ)-DP.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from spdp import kernels, lattice
 from spdp.domain import Domain, clip_to_ball
-from spdp.errors import DataError, ParameterError
+from spdp.errors import ParameterError
 from spdp.kernels import Region
 from spdp.privacy import check_budget, gaussian_mu
 from spdp.records import Records
@@ -47,7 +47,7 @@ __all__ = ["Adaptive", "Steps", "adaptive_mean", "predict", "resolution"]
 Array = NDArray[np.float64]
 Seed = int | np.random.Generator | None
 
-KEEP_BYTES = 1 << 29  # log-vectors up to this size are computed once and kept; beyond, each pass reads the source again
+KEEP_BYTES = 160 << 20  # log-vectors up to this size are computed once and kept; beyond, each pass reads the source again
 MAX_ROUNDS = 6
 # Shares of μ². A round's share makes the ball shrink to about 0.4 of its radius.
 ROUND_FACTOR, ROUND_LEAST, ROUND_MOST = 5.0, 0.015, 0.15
@@ -118,54 +118,49 @@ class Steps:
 
 
 class _Vectors:
-    """Log-vectors of the records, kept if they fit and computed anew at each pass otherwise."""
+    """Log-vectors of the records, kept where the records are if they fit, and queried block by block."""
 
     def __init__(self, records: Records, region: Region, on_invalid: str) -> None:
-        self.records, self.region, self.on_invalid = records, region, on_invalid
         self.d = len(region.center)
-        self._kept: list[Array] | None = []
-        self.n = 0
-        size = 0
-        for Y in self._compute():
-            self.n += len(Y)
-            size += Y.nbytes
-            if self._kept is not None:
-                if size > KEEP_BYTES:
-                    if not records.again:
-                        raise DataError(f"{records.name} can be read only once and is too large to keep; method='oneshot' reads it once")
-                    self._kept = None
-                else:
-                    self._kept.append(Y)
-        if self.n == 0:
-            raise DataError(f"{records.name} holds no records")
-
-    def _compute(self) -> Iterator[Array]:
-        return lattice.log_vectors(self.records, self.region, self.on_invalid)
-
-    def blocks(self) -> Iterator[Array]:
-        yield from self._compute() if self._kept is None else self._kept
+        self._vectors = records.prepare(lattice.log_vectors, region, keep_bytes=KEEP_BYTES)
+        self.n = sum(m for _, m in lattice.gather(records, self._vectors.each(_counted), on_invalid))
 
     def sum(self, center: Array, width: Array, radius: float, absolute: bool = False) -> NDArray[np.int64]:
-        total = np.zeros(self.d, np.int64)
-        for Y in self.blocks():
-            total += kernels.vector_sum(Y, center, width, radius, absolute)
-        return total
+        return _total(self._vectors.each(_vector_sum, center, width, radius, absolute))
 
     def distance_sum(self, center: Array, cap: float) -> NDArray[np.int64]:
         """Σ of distances to ``center`` in units of cap/2³⁰, each at most 2³⁰."""
-        total = 0
-        for Y in self.blocks():
-            norms = kernels.vector_norms(Y, center, np.ones(self.d))
-            total += int((np.minimum(norms / cap, 1.0) * lattice.RECORD_NORM).astype(np.int64).sum())
-        return np.array([total], np.int64)
+        return np.array([sum(self._vectors.each(_distance_sum, center, cap))], np.int64)
 
     def histogram(self, center: Array, width: Array, edges: Array, unit: int) -> NDArray[np.int64]:
         """``unit`` times the number of records in each interval between ``edges``, and beyond the last."""
-        counts = np.zeros(len(edges) + 1, np.int64)
-        for Y in self.blocks():
-            norms = kernels.vector_norms(Y, center, width)
-            counts += np.bincount(np.searchsorted(edges, norms, side="right"), minlength=len(counts))
-        return counts * unit
+        return unit * _total(self._vectors.each(_counts, center, width, edges))
+
+
+# Work on one block of log-vectors, as `lattice.log_vectors` prepared it.
+_Block = tuple[Array, int, lattice.Complaint]
+
+
+def _total(parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.asarray(np.sum(list(parts), axis=0, dtype=np.int64))
+
+
+def _counted(block: _Block) -> tuple[None, int, lattice.Complaint]:
+    return None, block[1], block[2]
+
+
+def _vector_sum(block: _Block, center: Array, width: Array, radius: float, absolute: bool) -> NDArray[np.int64]:
+    return kernels.vector_sum(block[0], center, width, radius, absolute)
+
+
+def _distance_sum(block: _Block, center: Array, cap: float) -> int:
+    norms = kernels.vector_norms(block[0], center, np.ones(len(center)))
+    return int((np.minimum(norms / cap, 1.0) * lattice.RECORD_NORM).astype(np.int64).sum())
+
+
+def _counts(block: _Block, center: Array, width: Array, edges: Array) -> NDArray[np.int64]:
+    norms = kernels.vector_norms(block[0], center, width)
+    return np.bincount(np.searchsorted(edges, norms, side="right"), minlength=len(edges) + 1)
 
 
 def shrink(v: Array, sigma: float) -> tuple[Array, float]:

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from spdp import kernels
 from spdp.errors import ParameterError
-from spdp.geometry import complain, expm, invvecd, logm, matrix_stack, vecd
+from spdp.geometry import complain, expm, invvecd, logm, matrix_stack, problem, vecd
 from spdp.kernels import Region
 from spdp.privacy import check_positive
 
-__all__ = ["Ball", "Domain", "EigenvalueBounds", "check_domain"]
+__all__ = ["Ball", "Domain", "EigenvalueBounds", "check_domain", "domain_of"]
 
 Array = NDArray[np.float64]
 
@@ -69,7 +69,7 @@ class Domain:
         bad = np.flatnonzero(status)
         if bad.size:
             index = tuple(int(i) for i in np.unravel_index(bad[0], A.shape[:-2])) if A.ndim > 2 else ()
-            raise complain(int(status[bad[0]]), F[bad[0]], index)
+            raise complain(problem(int(status[bad[0]]), F[bad[0]]), index)
         return np.asarray(Y)
 
 
@@ -167,6 +167,16 @@ class EigenvalueBounds(Domain):
 
     def describe(self) -> dict[str, Any]:
         return {"type": "EigenvalueBounds", "low": self.low, "high": self.high}
+
+
+def domain_of(description: dict[str, Any]) -> Domain:
+    """The domain that :meth:`Domain.describe` described."""
+    kinds = {"Ball": Ball, "EigenvalueBounds": EigenvalueBounds}
+    options = {name: value for name, value in description.items() if name != "type"}
+    if description.get("type") not in kinds:
+        raise ParameterError(f"unknown kind of domain {description.get('type')!r}")
+    domain: Domain = kinds[description["type"]](**options)
+    return domain
 
 
 def check_domain(domain: object) -> Domain:

@@ -50,21 +50,24 @@ def matrix_stack(X: ArrayLike, name: str = "X") -> NDArray[Any]:
     return A
 
 
-def complain(code: int, matrix: NDArray[Any], index: tuple[int, ...], smallest: float | None = None) -> InvalidMatrixError:
-    """The error for a matrix that a kernel reported, named by its index."""
-    name = f"matrix {index[0]}" if len(index) == 1 else f"matrix {index}" if index else "the matrix"
+def problem(code: int, matrix: NDArray[Any], smallest: float | None = None) -> str:
+    """What a kernel found wrong with a matrix, in words; for the holder of the data."""
     if code == Status.NOT_FINITE:
         row, column = np.argwhere(~np.isfinite(matrix))[0]
-        return InvalidMatrixError(f"{name} is not finite: entry ({row}, {column}) is {matrix[row, column]}", index)
+        return f"is not finite: entry ({row}, {column}) is {matrix[row, column]}"
     if code == Status.NOT_SYMMETRIC:
         gap = np.abs(matrix.astype(np.float64) - matrix.T)
         row, column = np.unravel_index(np.argmax(gap), gap.shape)
-        return InvalidMatrixError(
-            f"{name} is not symmetric: entries ({row}, {column}) and ({column}, {row}) differ by {gap.max():.3g}", index
-        )
+        return f"is not symmetric: entries ({row}, {column}) and ({column}, {row}) differ by {gap.max():.3g}"
     if smallest is None:
         smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
-    return InvalidMatrixError(f"{name} is not positive definite: smallest eigenvalue {smallest:.3g}", index)
+    return f"is not positive definite: smallest eigenvalue {smallest:.3g}"
+
+
+def complain(text: str, index: tuple[int, ...]) -> InvalidMatrixError:
+    """The error for a matrix, named by its index."""
+    name = f"matrix {index[0]}" if len(index) == 1 else f"matrix {index}" if index else "the matrix"
+    return InvalidMatrixError(f"{name} {text}", index)
 
 
 def _check(status: NDArray[np.uint8], A: NDArray[Any], smallest: Array | None = None) -> None:
@@ -74,7 +77,7 @@ def _check(status: NDArray[np.uint8], A: NDArray[Any], smallest: Array | None = 
         first = int(bad[0])
         index = tuple(int(i) for i in np.unravel_index(first, A.shape[:-2])) if A.ndim > 2 else ()
         low = None if smallest is None else float(smallest[first])
-        raise complain(int(status[first]), A[index], index, low)
+        raise complain(problem(int(status[first]), A[index], low), index)
 
 
 def _flat(A: NDArray[Any]) -> NDArray[Any]:

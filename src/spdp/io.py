@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.errors import DataError, ParameterError
-from spdp.records import Records, as_records, rows_per_block
+from spdp.records import DaskRecords, Records, as_records, rows_per_block
 
-__all__ = ["FORMATS", "TENSOR_ORDERS", "open_records"]
+__all__ = ["FORMATS", "TENSOR_ORDERS", "dask_records", "open_records"]
 
 FORMATS = (".npy", ".npz", ".mat", ".h5", ".hdf5", ".zarr", ".nii", ".nii.gz")
 
@@ -56,6 +56,34 @@ def open_records(path: str | Path, *, key: str | None = None, order: str | None 
         raise
     except Exception as error:  # the many ways in which libraries report a damaged file
         raise DataError(f"{file}: cannot be read, it may be damaged or truncated ({error})") from None
+
+
+def dask_records(path: str | Path, client: Any, *, key: str | None = None, rows: int | None = None) -> DaskRecords:
+    """Open a file as records on a Dask cluster: each worker reads its own rows of the file, which all workers must be able to see.
+
+    For formats with random access: npy, HDF5 and Zarr.
+    """
+    file = Path(path).absolute()
+    if file.suffix.lower() not in (".npy", ".h5", ".hdf5", ".zarr"):
+        raise DataError(f"{file}: rows of this format cannot be read on their own; use npy, HDF5 or Zarr on a cluster")
+    records = open_records(file, key=key)
+    from dask import delayed
+
+    n, step = int(records.n or 0), rows or rows_per_block(records.k)
+    chunks = [delayed(_rows, pure=True)(str(file), key, start, min(start + step, n)) for start in range(0, n, step)]
+    return DaskRecords(chunks, records.k, n, str(file), client)
+
+
+def _rows(path: str, key: str | None, start: int, stop: int) -> NDArray[Any]:
+    """Rows of a stack, read where this runs."""
+    file = Path(path)
+    if file.suffix == ".npy":
+        return np.asarray(np.load(file, mmap_mode="r", allow_pickle=False)[start:stop])
+    if file.suffix == ".zarr":
+        return np.asarray(_zarr_array(file, key)[start:stop])
+    h5py = _need("h5py", "hdf5", file)
+    with h5py.File(file, "r") as store:
+        return np.asarray(store[_hdf5_name(h5py, store, key, file)][start:stop])
 
 
 def _need(module: str, extra: str, file: Path) -> Any:
@@ -175,13 +203,17 @@ def _sliced(array: Any, rows: int, n: int) -> Iterator[NDArray[Any]]:
         yield np.asarray(array[start : start + rows])
 
 
+def _hdf5_name(h5py: Any, store: Any, key: str | None, file: Path) -> str:
+    shapes: dict[str, tuple[int, ...]] = {}
+    store.visititems(lambda name, item: shapes.update({name: item.shape}) if isinstance(item, h5py.Dataset) else None)
+    return _pick(shapes, key, file)
+
+
 def _hdf5(file: Path, key: str | None) -> Records:
     h5py = _need("h5py", "hdf5", file)
-    shapes: dict[str, tuple[int, ...]] = {}
     with h5py.File(file, "r") as store:
-        store.visititems(lambda name, item: shapes.update({name: item.shape}) if isinstance(item, h5py.Dataset) else None)
-        name = _pick(shapes, key, file)
-        n, k = _stack(shapes[name], file)
+        name = _hdf5_name(h5py, store, key, file)
+        n, k = _stack(store[name].shape, file)
         dtype = _real(store[name].dtype, file)
     rows = rows_per_block(k, dtype.itemsize)
 
@@ -192,12 +224,16 @@ def _hdf5(file: Path, key: str | None) -> Records:
     return Records(_guarded(read, file), k, n, str(file))
 
 
+def _zarr_array(file: Path, key: str | None) -> Any:
+    node = _need("zarr", "zarr", file).open(str(file), mode="r")
+    if not hasattr(node, "arrays"):
+        return node
+    arrays = dict(node.arrays())
+    return arrays[_pick({name: a.shape for name, a in arrays.items()}, key, file)]
+
+
 def _zarr(file: Path, key: str | None) -> Records:
-    zarr = _need("zarr", "zarr", file)
-    node = zarr.open(str(file), mode="r")
-    if hasattr(node, "arrays"):
-        arrays = dict(node.arrays())
-        node = arrays[_pick({name: a.shape for name, a in arrays.items()}, key, file)]
+    node = _zarr_array(file, key)
     n, k = _stack(node.shape, file)
     dtype = _real(node.dtype, file)
     chunk = int(node.chunks[0])

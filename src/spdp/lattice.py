@@ -22,7 +22,7 @@ that factor, the discrete Gaussian law of parameter s0² + τ²: the exact sampl
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, nextafter, sqrt
@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from spdp import kernels
 from spdp.domain import Domain, check_domain
 from spdp.errors import DataError, ParameterError
-from spdp.geometry import complain, matrix_stack
+from spdp.geometry import complain, matrix_stack, problem
 from spdp.kernels import Region
 from spdp.privacy import analytic_sigma, check_budget
 from spdp.progress import track
@@ -43,16 +43,19 @@ from spdp.records import Records, as_records
 __all__ = [
     "encode",
     "exact_sum",
+    "gather",
     "gaussian_noise",
     "gaussian_scale",
     "laplace_noise",
     "log_vectors",
     "quantize",
+    "sum_block",
     "sum_records",
 ]
 
 Ints = NDArray[np.int64]
 Seed = int | np.random.Generator | None
+Complaint = tuple[int, str] | None  # position within a block, and what is wrong there
 
 RECORD_NORM = 1 << 30  # largest ℓ2 norm of an encoded record
 REPLACE_ONE = 2 * RECORD_NORM  # how far replacing one record moves the sum
@@ -67,7 +70,9 @@ def encode(X: ArrayLike, domain: Domain) -> Ints:
     A = matrix_stack(X)
     records = as_records(A)
     q, status = kernels.encode(A, check_domain(domain).region(records.k))
-    _refuse(status, A, 0)
+    complaint = _complaint(status, A)
+    if complaint is not None:
+        raise complain(complaint[1], (complaint[0],))
     return q
 
 
@@ -79,47 +84,49 @@ def exact_sum(X: Any, domain: Domain, on_invalid: str = "raise") -> Ints:
     return sum_records(X, domain, on_invalid)[0]
 
 
-def log_vectors(records: Records, region: Region, on_invalid: str) -> Iterator[NDArray[np.float64]]:
-    """Log-vectors of the records, block by block; an unusable record is the centre, or an error for the curator."""
+def log_vectors(block: NDArray[Any], region: Region) -> tuple[NDArray[np.float64], int, Complaint]:
+    """Log-vectors of one block (unusable records at the centre), their number, and what is wrong with the first unusable one."""
+    Y, status = kernels.log_vectors(block, region.log_low, region.log_high)
+    Y[status != 0] = region.center
+    return Y, len(block), _complaint(status, block)
+
+
+def sum_block(block: NDArray[Any], region: Region) -> tuple[Ints, int, Complaint]:
+    """Exact sum of one block, its number of records, and what is wrong with the first unusable one: all that leaves a worker."""
+    total, status = kernels.lattice_sum(block, region)
+    return total, len(block), _complaint(status, block)
+
+
+def _complaint(status: NDArray[np.uint8], block: NDArray[Any]) -> Complaint:
+    bad = np.flatnonzero(status)
+    return (int(bad[0]), problem(int(status[bad[0]]), block[bad[0]])) if bad.size else None
+
+
+def gather(records: Records, results: Iterable[tuple[Any, int, Complaint]], on_invalid: str) -> Iterator[tuple[Any, int]]:
+    """Pass on results block by block, counting records; raise for an unusable one unless it counts as the centre."""
     n = 0
     with track("reading records", records.n) as advance:
-        for block in records.blocks():
-            Y, status = kernels.log_vectors(block, region.log_low, region.log_high)
-            if on_invalid == "raise":
-                _refuse(status, block, n)
-            Y[status != 0] = region.center
-            n += len(block)
+        for result, m, complaint in results:
+            if complaint is not None and on_invalid == "raise":
+                raise complain(complaint[1], (n + complaint[0],))
+            n += m
             if n > MAX_RECORDS:
                 raise DataError(f"{records.name} has more than 2**32 records; sums would no longer be exact")
-            advance(len(block))
-            yield Y
+            advance(m)
+            yield result, m
+    if n == 0:
+        raise DataError(f"{records.name} holds no records")
 
 
 def sum_records(X: Any, domain: Domain, on_invalid: str = "raise") -> tuple[Ints, int]:
-    """The exact sum and the number of records; reads the source once, in blocks of bounded size."""
+    """The exact sum and the number of records; reads the source once, in blocks of bounded size, wherever they are."""
     records = as_records(X)
     region = check_domain(domain).region(records.k)
     total, n = np.zeros(len(region.center), np.int64), 0
-    with track("reading records", records.n) as advance:
-        for block in records.blocks():
-            part, status = kernels.lattice_sum(block, region)
-            if on_invalid == "raise":
-                _refuse(status, block, n)
-            n += len(block)
-            if n > MAX_RECORDS:
-                raise DataError(f"{records.name} has more than 2**32 records; sums would no longer be exact")
-            total += part
-            advance(len(block))
-    if n == 0:
-        raise DataError(f"{records.name} holds no records")
+    for part, m in gather(records, records.each(sum_block, region), on_invalid):
+        total += part
+        n += m
     return total, n
-
-
-def _refuse(status: NDArray[np.uint8], block: NDArray[Any], offset: int) -> None:
-    bad = np.flatnonzero(status)
-    if bad.size:
-        first = int(bad[0])
-        raise complain(int(status[first]), block[first], (offset + first,))
 
 
 def step(region: Region) -> float:

@@ -28,8 +28,9 @@ from spdp.mechanisms import matrix_of
 from spdp.privacy import check_budget, check_positive, gaussian_mu, laplace_scale
 from spdp.records import Records, as_records
 from spdp.release import Purse, Release, certify
+from spdp.sums import LatticeSum
 
-__all__ = ["OneShot", "choose_method", "plan_one_shot", "private_mean"]
+__all__ = ["OneShot", "choose_method", "plan_one_shot", "private_mean", "release_sum"]
 
 Seed = int | np.random.Generator | None
 
@@ -232,9 +233,28 @@ def private_mean(
     purse.check(records)
     if method == "adaptive":
         return _adaptive(records, float(epsilon), float(delta), domain, on_invalid, purse, random_state)
-    total, n = lattice.sum_records(records, domain, on_invalid)
+    return _one_shot(shot, LatticeSum.of(records, domain, on_invalid), purse, random_state)
+
+
+def release_sum(
+    total: LatticeSum,
+    *,
+    epsilon: float,
+    delta: float,
+    mechanism: str = "auto",
+    adjacency: str = "replace-one",
+    ledger: Ledger | None = None,
+    label: str | None = None,
+    random_state: Seed = None,
+) -> Release:
+    """Release the mean of records of which only the exact sum is at hand: one shot, with the options of :func:`private_mean`."""
+    shot = plan_one_shot(total.k, epsilon=epsilon, delta=delta, domain=total.domain, mechanism=mechanism, adjacency=adjacency)
+    return _one_shot(shot, total, Purse(ledger, label, random_state), random_state)
+
+
+def _one_shot(shot: OneShot, total: LatticeSum, purse: Purse, random_state: Seed) -> Release:
     purse.pay(NAMES[shot.noise], mu=shot.mu, pure=shot.epsilon if shot.noise == "laplace" else None)
-    y, count = shot.draw(total, n, random_state)
+    y, count = shot.draw(total.total, total.n, random_state)
     return purse.keep(Release(matrix_of(y), shot.certificate(count, random_state)))
 
 

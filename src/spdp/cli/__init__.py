@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from spdp.cli import ledger, paper, release
+from spdp.cli import cluster, ledger, paper, release
 from spdp.errors import DataError, ParameterError
 
 __all__ = ["app", "main"]
@@ -19,6 +19,8 @@ app = typer.Typer(
 )
 for command in (release.mean, release.plan, release.demo, paper.describe, paper.reproduce):
     app.command()(command)
+app.command("sum")(cluster.sum_)
+app.command("merge")(cluster.merge)
 app.add_typer(ledger.app, name="ledger")
 
 _debug = False

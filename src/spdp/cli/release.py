@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,11 +20,12 @@ from spdp.descriptors import covariance_descriptors, descriptor_bounds
 from spdp.domain import Ball, Domain, EigenvalueBounds
 from spdp.errors import DataError, ParameterError
 from spdp.geometry import distance_logeuclid, mean_logeuclid
-from spdp.io import TENSOR_ORDERS, open_records
+from spdp.io import TENSOR_ORDERS, dask_records, open_records
 from spdp.laws import law_of
 from spdp.ledger import Ledger
 from spdp.mean import NAMES, choose_method, plan_one_shot, private_mean
 from spdp.privacy import gaussian_mu
+from spdp.records import Records
 from spdp.release import Release
 from spdp.report import html_report, plan_png, terminal_curve
 
@@ -42,7 +45,7 @@ Center = Annotated[Path | None, typer.Option(help="Public centre of that ball, a
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
-def _domain(eigenvalues: tuple[float, float] | None, radius: float | None, center: Path | None) -> Domain:
+def domain_from(eigenvalues: tuple[float, float] | None, radius: float | None, center: Path | None) -> Domain:
     if (eigenvalues is None) == (radius is None):
         raise ParameterError(
             "pass either --eigenvalues LOW HIGH or --radius R: the public set that every record is forced into. "
@@ -61,7 +64,7 @@ def _domain(eigenvalues: tuple[float, float] | None, radius: float | None, cente
         raise DataError(f"{center}: cannot be read as a .npy matrix ({error})") from None
 
 
-def _check_output(output: Path | None) -> None:
+def check_output(output: Path | None) -> None:
     """Find out before any budget is spent whether the results can be written."""
     if output is None:
         return
@@ -72,7 +75,7 @@ def _check_output(output: Path | None) -> None:
         raise DataError(f"{output}: cannot be written to")
 
 
-def _show(release: Release, console: Console) -> None:
+def show(release: Release, console: Console) -> None:
     c = release.certificate
     table = Table(show_header=False, title=f"Private mean, {c['k']}×{c['k']}", title_justify="left")
     size = f"{c['n']:,}" if c["n"] is not None else f"about {c['n_estimate']:,.0f} (itself private)"
@@ -112,40 +115,62 @@ def mean(
     key: Annotated[str | None, typer.Option(help="Which array, where the file holds several.")] = None,
     order: Annotated[Order | None, typer.Option(help="Component order of a NIfTI tensor image.")] = None,
     mask: Annotated[Path | None, typer.Option(help="NIfTI mask of the voxels that are records.")] = None,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask cluster that can see the file.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Start a local Dask cluster of this many workers.")] = None,
     report: Annotated[bool, typer.Option("--report", help="Also write report.html into the output directory.")] = False,
     as_json: Json = False,
 ) -> None:
     """Release the private Fréchet mean of the matrices in a file."""
-    domain = _domain(eigenvalues, radius, center)
+    domain = domain_from(eigenvalues, radius, center)
     if report and output is None:
         raise ParameterError("--report needs an output directory: add -o DIR")
-    _check_output(output)
+    check_output(output)
     account = None if ledger is None else Ledger(ledger, key=fingerprint_key())
-    records = open_records(data, key=key, order=None if order is None else order.value, mask=mask)
-    release = private_mean(
-        records,
-        epsilon=epsilon,
-        delta=delta,
-        domain=domain,
-        mechanism=mechanism.value,
-        method=method.value,
-        adjacency=adjacency.value,
-        on_invalid=on_invalid.value,
-        ledger=account,
-        label=label if label is not None else data.name,
-    )
+    with _records(data, key, None if order is None else order.value, mask, dask, workers) as records:
+        release = private_mean(
+            records,
+            epsilon=epsilon,
+            delta=delta,
+            domain=domain,
+            mechanism=mechanism.value,
+            method=method.value,
+            adjacency=adjacency.value,
+            on_invalid=on_invalid.value,
+            ledger=account,
+            label=label if label is not None else data.name,
+        )
     console = Console(highlight=False)
     if as_json:
         print(json.dumps({"value": release.value.tolist(), "certificate": release.certificate}))
     else:
-        _show(release, console)
+        show(release, console)
         if output is None:
             console.print(np.array2string(release.value, precision=5, suppress_small=True), markup=False)
     if output is not None:
-        _write(release, output, report, console, quiet=as_json)
+        write(release, output, report, console, quiet=as_json)
 
 
-def _write(release: Release, output: Path, report: bool, console: Console, quiet: bool) -> None:
+@contextmanager
+def _records(data: Path, key: str | None, order: str | None, mask: Path | None, dask: str | None, workers: int | None) -> Iterator[Records]:
+    """The file's records: here, or on a cluster that lasts as long as the release."""
+    if dask is None and workers is None:
+        yield open_records(data, key=key, order=order, mask=mask)
+        return
+    if dask is not None and workers is not None:
+        raise ParameterError("pass either --dask, the address of a cluster, or --workers, the size of a local one")
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise DataError("a cluster needs Dask; install it with: pip install 'spdp[dask]'") from None
+    if dask is not None:
+        with Client(dask, timeout="20s") as client:
+            yield dask_records(data, client, key=key)
+        return
+    with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        yield dask_records(data, client, key=key)
+
+
+def write(release: Release, output: Path, report: bool, console: Console, quiet: bool) -> None:
     release.save(output)
     if report:
         page = output / "report.html"
@@ -168,7 +193,7 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Show, before any data is touched, how accurate a release would be."""
-    domain = _domain(eigenvalues, radius, None)
+    domain = domain_from(eigenvalues, radius, None)
     fixed: dict[str, Any] = {"domain": domain, "adjacency": adjacency.value}
     names = ["laplace"] if delta == 0 else ["gaussian", "laplace"] if epsilon > 0 else ["gaussian"]
     shots = {name: plan_one_shot(k, epsilon=epsilon, delta=delta, mechanism=name, **fixed) for name in names}
@@ -256,12 +281,12 @@ def demo(
 ) -> None:
     """Release the private mean of covariance descriptors of 1,797 handwritten digits, and compare it with the secret mean."""
     console = Console(highlight=False)
-    _check_output(output)
+    check_output(output)
     images = load_images("digits").images
     X = covariance_descriptors(images)
     console.print(f"Covariance descriptors (9×9) of scikit-learn's {len(images):,} images of digits, one per writer, say.\n")
     release = private_mean(X, epsilon=1.0, delta=1e-6, domain=descriptor_bounds(1))
-    _show(release, console)
+    show(release, console)
     realised = float(distance_logeuclid(release.value, mean_logeuclid(X)))
     console.print(f"realised error (a demonstration only: it is computed from the data): {realised:.4g}")
-    _write(release, output, True, console, quiet=False)
+    write(release, output, True, console, quiet=False)

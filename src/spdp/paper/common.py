@@ -1,8 +1,8 @@
 """What the figures share: settings, seeds, resuming, tables, and the exact laws they are checked against."""
 
 import csv
+import hashlib
 import json
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +54,7 @@ def palette(name: str) -> str:
 
 def seed(*parts: Any) -> int:
     """A fixed seed for a cell, from its name."""
-    return zlib.crc32(json.dumps(parts).encode())
+    return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:8], "big")
 
 
 def synthetic_mean(k: int) -> NDArray[np.float64]:

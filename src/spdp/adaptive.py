@@ -14,6 +14,9 @@ where the records are and how far they spread, and the final mean is clipped to 
 If the first round finds that the data fill the domain, or no radius promises less than the whole domain, the rest is spent there. Below a
 resolution of 8 nothing can be found: all is spent on one mean, shrunk toward the domain's centre.
 
+The search looks at all records, or where their log-vectors would take more than 160 MB at every 2nd, 4th, … block of them, which depends on
+the sizes of the blocks only; the last step reads all records.
+
 Limit. A minority too small to be counted privately at the given budget, but far away, is clipped: the result then describes the majority.
 
 *Enforced.* Every query is a sum of integer vectors, one per record, whose norm is bounded in integer arithmetic: by 2³⁰ (replacing a
@@ -47,7 +50,7 @@ __all__ = ["Adaptive", "Steps", "adaptive_mean", "predict", "resolution"]
 Array = NDArray[np.float64]
 Seed = int | np.random.Generator | None
 
-KEEP_BYTES = 160 << 20  # log-vectors up to this size are computed once and kept; beyond, each pass reads the source again
+KEEP_BYTES = 160 << 20  # log-vectors kept for the search; of more records it looks at every 2nd, 4th, … block
 MAX_ROUNDS = 6
 # Shares of μ². A round's share makes the ball shrink to about 0.4 of its radius.
 ROUND_FACTOR, ROUND_LEAST, ROUND_MOST = 5.0, 0.015, 0.15
@@ -124,17 +127,19 @@ class _Vectors:
         self.d = len(region.center)
         self._vectors = records.prepare(lattice.log_vectors, region, keep_bytes=KEEP_BYTES)
         self.n = sum(m for _, m in lattice.gather(records, self._vectors.each(_counted), on_invalid))
+        self.m = sum(m for _, m, _ in self._vectors.sample(_counted))  # records that the search looks at
 
-    def sum(self, center: Array, width: Array, radius: float, absolute: bool = False) -> NDArray[np.int64]:
-        return _total(self._vectors.each(_vector_sum, center, width, radius, absolute))
+    def sum(self, center: Array, width: Array, radius: float, absolute: bool = False, whole: bool = False) -> NDArray[np.int64]:
+        visit = self._vectors.each if whole else self._vectors.sample
+        return _total(visit(_vector_sum, center, width, radius, absolute))
 
     def distance_sum(self, center: Array, cap: float) -> NDArray[np.int64]:
         """Σ of distances to ``center`` in units of cap/2³⁰, each at most 2³⁰."""
-        return np.array([sum(self._vectors.each(_distance_sum, center, cap))], np.int64)
+        return np.array([sum(self._vectors.sample(_distance_sum, center, cap))], np.int64)
 
     def histogram(self, center: Array, width: Array, edges: Array, unit: int) -> NDArray[np.int64]:
         """``unit`` times the number of records in each interval between ``edges``, and beyond the last."""
-        return unit * _total(self._vectors.each(_counts, center, width, edges))
+        return unit * _total(self._vectors.sample(_counts, center, width, edges))
 
 
 # Work on one block of log-vectors, as `lattice.log_vectors` prepared it.
@@ -160,7 +165,8 @@ def _distance_sum(block: _Block, center: Array, cap: float) -> int:
 
 def _counts(block: _Block, center: Array, width: Array, edges: Array) -> NDArray[np.int64]:
     norms = kernels.vector_norms(block[0], center, width)
-    return np.bincount(np.searchsorted(edges, norms, side="right"), minlength=len(edges) + 1)
+    below = [int(np.count_nonzero(norms < edge)) for edge in edges]  # ascending, so differences are counts of disjoint intervals
+    return np.diff([0, *below, len(norms)])
 
 
 def shrink(v: Array, sigma: float) -> tuple[Array, float]:
@@ -219,17 +225,20 @@ class _Search:
 
     def __init__(self, vectors: _Vectors, region: Region, steps: Steps) -> None:
         self.vectors, self.region, self.steps = vectors, region, steps
-        self.n, self.d = vectors.n, vectors.d
+        self.n, self.m, self.d = vectors.n, vectors.m, vectors.d
         self.ones = np.ones(self.d)
         self.center, self.radius = region.center, region.radius
-        self.resolution = resolution(self.n, self.d, steps.mu)
+        self.resolution = resolution(self.m, self.d, steps.mu)
         self.tight = False
 
-    def noisy_mean(self, name: str, width: Array, radius: float, share: float) -> tuple[Array, float]:
-        """Clipped mean around the current centre, relative to it and in units of ``width``; standard deviation of its noise."""
-        total = self.vectors.sum(self.center, width, radius)
+    def noisy_mean(self, name: str, width: Array, radius: float, share: float, whole: bool = True) -> tuple[Array, float]:
+        """Clipped mean around the current centre, relative to it and in units of ``width``; standard deviation of its noise.
+
+        Of all records, or of those that the search looks at.
+        """
+        total = self.vectors.sum(self.center, width, radius, whole=whole)
         noisy, scale = self.steps.query(name, total, lattice.REPLACE_ONE, share)
-        unit = radius / lattice.RECORD_NORM / self.n
+        unit = radius / lattice.RECORD_NORM / (self.n if whole else self.m)
         self.steps.note(center=self.center.tolist(), radius=radius)
         return noisy * unit, scale * unit
 
@@ -260,13 +269,13 @@ class _Search:
         share = float(np.clip((ROUND_FACTOR / self.resolution) ** 2, ROUND_LEAST, ROUND_MOST))
         distance_share = DISTANCE_SHARE * share
         for turn in range(MAX_ROUNDS):
-            v, sigma = self.noisy_mean("centre", self.ones, self.radius, share)
+            v, sigma = self.noisy_mean("centre", self.ones, self.radius, share, whole=False)
             prior, (offset, error) = self.center + v, shrink(v, sigma)
             self.center = clip_to_ball(self.center + offset, self.region.center, self.region.radius)
             cap = self.radius
             noisy, scale = self.steps.query("distance", self.vectors.distance_sum(self.center, cap), lattice.RECORD_NORM, distance_share)
-            blur = scale * cap / lattice.RECORD_NORM / self.n
-            distance = float(np.clip(noisy[0] * cap / lattice.RECORD_NORM / self.n, max(blur, 1e-9 * self.radius), cap))
+            blur = scale * cap / lattice.RECORD_NORM / self.m
+            distance = float(np.clip(noisy[0] * cap / lattice.RECORD_NORM / self.m, max(blur, 1e-9 * self.radius), cap))
             self.steps.note(center=self.center.tolist(), distance=distance)
             radius = min(BALL * distance + blur, self.radius)
             if turn == 0 and radius > FULL * self.radius:
@@ -284,7 +293,7 @@ class _Search:
             return self.ones, distance
         total = self.vectors.sum(self.center, self.ones, self.radius, absolute=True)
         noisy, scale = self.steps.query("shape", total, isqrt(2 * lattice.RECORD_NORM**2) + 1, SHAPE_SHARE)
-        unit = self.radius / lattice.RECORD_NORM / self.n
+        unit = self.radius / lattice.RECORD_NORM / self.m
         spread = 1.25 * noisy * unit  # of a Gaussian coordinate with this mean absolute value
         floor = max(2.5 * scale * unit, 0.02 * float(spread.max()), 1e-12 * self.radius)
         spread = np.maximum(spread, floor)
@@ -308,9 +317,9 @@ class _Search:
         beyond = np.cumsum(noisy[::-1])[::-1][1:] / unit
         error = scale / unit * np.sqrt(np.arange(len(edges), 0, -1))
         caution = np.clip(CAUTION_NEAR + CAUTION_SLOPE * np.log(edges / distance), 0.5, CAUTION_FAR)
-        seen = np.maximum.accumulate(np.clip(beyond - caution * error, 0.0, self.n)[::-1])[::-1]
+        seen = np.maximum.accumulate(np.clip(beyond - caution * error, 0.0, self.m)[::-1])[::-1]
         x = np.concatenate([np.linspace(a, b, 9)[:-1] for a, b in pairwise(edges)] + [edges[-1:]])
-        tail = np.interp(x, edges, seen) / self.n
+        tail = np.interp(x, edges, seen) / self.m
         pieces = 0.5 * (tail[1:] + tail[:-1]) * np.diff(x)
         bias = np.append(np.cumsum(pieces[::-1])[::-1], 0.0)
         noise = 2.0 * x / (self.n * self.steps.mu * sqrt(self.steps.left))

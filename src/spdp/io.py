@@ -69,7 +69,7 @@ def dask_records(path: str | Path, client: Any, *, key: str | None = None, rows:
     records = open_records(file, key=key)
     from dask import delayed
 
-    n, step = int(records.n or 0), rows or rows_per_block(records.k)
+    n, step = int(records.n or 0), rows or 5 * rows_per_block(records.k)  # few, large tasks: the scheduler has work too
     chunks = [delayed(_rows, pure=True)(str(file), key, start, min(start + step, n)) for start in range(0, n, step)]
     return DaskRecords(chunks, records.k, n, str(file), client)
 

@@ -64,35 +64,48 @@ class Prepared:
     """Results of a first pass over records, kept for further passes."""
 
     def each(self, work: Work, *args: Any) -> Iterator[Any]:
-        """``work(result, *args)`` for every kept result, in order."""
+        """``work(result, *args)`` for every result, in order."""
         raise NotImplementedError  # pragma: no cover
+
+    def sample(self, work: Work, *args: Any) -> Iterator[Any]:
+        """The same for a part of the blocks that is cheap to visit: all of them, or every 2nd, 4th, … where not all could be kept."""
+        return self.each(work, *args)
 
 
 class _LocalPrepared(Prepared):
-    """Kept in memory if they fit, else computed again at each pass."""
+    """Kept in memory as far as they fit. Which blocks are kept depends on their number and sizes only, never on their content."""
 
     def __init__(self, records: Records, first: Work, args: tuple[Any, ...], keep_bytes: int) -> None:
         self._records, self._first, self._args, self._limit = records, first, args, keep_bytes
         self._kept: list[Any] | None = None
+        self._stride = 1
 
     def each(self, work: Work, *args: Any) -> Iterator[Any]:
-        if self._kept is not None:
-            yield from (work(result, *args) for result in self._kept)
-            return
-        kept: list[Any] | None = []
-        size = 0
-        for result in self._records.each(self._first, *self._args):
-            if kept is not None:
-                size += result[0].nbytes
+        if self._kept is not None and self._stride == 1:
+            return (work(result, *args) for result in self._kept)
+        return self._visit(work, *args)
+
+    def _visit(self, work: Work, *args: Any) -> Iterator[Any]:
+        kept: list[Any] = []
+        stride, size = 1, 0
+        for i, result in enumerate(self._records.each(self._first, *self._args)):
+            if self._kept is None and i % stride == 0:
                 kept.append(result)
-                if size > self._limit:
+                size += result[0].nbytes
+                while size > self._limit and len(kept) > 1:
                     if not self._records.again:
                         raise DataError(
                             f"{self._records.name} can be read only once and is too large to keep; method='oneshot' reads it once"
                         )
-                    kept = None
+                    kept, stride = kept[::2], 2 * stride
+                    size = sum(part[0].nbytes for part in kept)
             yield work(result, *args)
-        self._kept = kept
+        if self._kept is None:
+            self._kept, self._stride = kept, stride
+
+    def sample(self, work: Work, *args: Any) -> Iterator[Any]:
+        assert self._kept is not None, "a full pass comes first"
+        return (work(result, *args) for result in self._kept)
 
 
 class DaskRecords(Records):

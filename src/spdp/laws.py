@@ -81,7 +81,7 @@ class _WeightedChi2(stats.rv_continuous):  # type: ignore[misc]
         self._reach = float(weights.sum() + 30.0 * np.sqrt(2.0 * (weights**2).sum()))
         step = np.pi / (2.0 * self._reach)
         terms = 1 << 8
-        while terms < 1 << 15 and self._log_modulus(terms * step) - np.log(terms) > np.log(1e-12):
+        while terms < 1 << 13 and self._log_modulus(terms * step) - np.log(terms) > np.log(1e-10):
             terms *= 2
         j = np.arange(terms) + 0.5
         self._t = j * step
@@ -106,7 +106,7 @@ class _WeightedChi2(stats.rv_continuous):  # type: ignore[misc]
         return np.asarray(np.vectorize(self._below, otypes=[np.float64])(np.minimum(x, self._reach)))
 
     def _ppf(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
-        root = np.vectorize(lambda q: optimize.brentq(lambda x: self._below(x) - q, 0.0, self._reach), otypes=[np.float64])
+        root = np.vectorize(lambda q: optimize.brentq(lambda x: self._below(x) - q, 0.0, self._reach, rtol=1e-9), otypes=[np.float64])
         return np.asarray(root(p))
 
     def _stats(self) -> tuple[float, float, None, None]:

@@ -42,6 +42,13 @@ def test_mcmc_agrees_with_the_exact_law(mean):
     two_sided(rho, 0.3, lambda s, scale: stats.kstest(s, stats.gamma(6, scale=scale).cdf).pvalue > 1e-3)
 
 
+def test_the_chain_moves_in_high_dimension():
+    """From the mean itself a step at d = 210 is accepted once in two million; from a random point the chain finds its radius."""
+    law = LogLaplace(np.eye(20), 0.05)
+    rho = np.linalg.norm(law.offsets(8, 0, "mcmc", burn_in=6000), axis=1) / 0.05
+    assert np.abs(rho - 210).max() < 120
+
+
 @pytest.mark.parametrize("law", [lambda M: LogGaussian(M, 0.5), lambda M: LogLaplace(M, 0.4)])
 def test_logpdf_integrates_to_one(law):
     """Importance sampling on vecd(X) for k = 2: proposals from a wider log Gaussian of the same mean."""

@@ -131,8 +131,9 @@ class LogLaplace(_LogLaw):
         """Random matrices of shape ``(*size, k, k)``.
 
         ``method="exact"`` draws a radius from Gamma(d, σ) and a uniform direction: by the isometry this is the law itself.
-        ``method="mcmc"`` is the paper's random walk with the corrected acceptance rule, one chain per draw, started at M; a
-        finite chain only approximates the law, and is kept to reproduce the paper.
+        ``method="mcmc"`` is the paper's random walk with the corrected acceptance rule, one chain per draw, started at a random point
+        of the manifold. A finite chain only approximates the law, and is kept to reproduce the paper. (Started at M itself it would not
+        move for large k: the first step is accepted with probability about e^(-√d), and the "release" would be M.)
         """
         return self._matrices(self.offsets(_count(size), random_state, method, burn_in), size)
 
@@ -152,8 +153,8 @@ class LogLaplace(_LogLaw):
         if burn_in < 1:
             raise ParameterError(f"burn_in must be at least 1, got {burn_in}")
         rng = np.random.default_rng(random_state)
-        x = np.zeros((m, self.dimension))
-        norm = np.zeros(m)
+        x = rng.standard_normal((m, self.dimension)) * max(1.0 / self.scale, 1.0) - self.location / self.scale
+        norm = np.sqrt(np.einsum("ij,ij->i", x, x))
         with track("MCMC burn-in", burn_in) as advance:
             for start in range(0, burn_in, CHUNK):
                 steps = min(CHUNK, burn_in - start)

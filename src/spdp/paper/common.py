@@ -166,5 +166,5 @@ def band(axes: Any, x: Any, rows: list[Row], color: str, label: str) -> None:
     """Mean ± 2 standard deviations of the repeats, and the exact law's mean as a dashed line."""
     mean, sd = np.array([r["mean"] for r in rows]), np.array([r["sd"] for r in rows])
     axes.plot(x, mean, color=color, label=label, marker=".", linewidth=1)
-    axes.fill_between(x, np.maximum(mean - 2 * sd, 1e-12), mean + 2 * sd, color=color, alpha=0.15)
+    axes.fill_between(x, np.maximum(mean - 2 * sd, 0.05 * mean), mean + 2 * sd, color=color, alpha=0.15)
     axes.plot(x, [r["law"] for r in rows], color="black", linestyle=":", linewidth=0.9)

@@ -26,6 +26,7 @@ def reproduce(
     name: Annotated[str, typer.Argument(help=f"A figure ({', '.join(FIGURES)}) or all.")] = "all",
     output: Annotated[Path, typer.Option("--output", "-o", help="Where tables, pictures and the page go.")] = Path("spdp-paper"),
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes: minutes in place of half an hour.")] = False,
+    page: Annotated[Path | None, typer.Option(help="Where the page goes (default: paper.md among the results).")] = None,
     data: Annotated[str | None, typer.Option(help="Directory with the image sets (default: SPDP_DATA).")] = None,
 ) -> None:
     """Re-run the paper's experiments. An interrupted run resumes where it stopped."""
@@ -40,7 +41,7 @@ def reproduce(
         rows = run(module, settings, output)
         results.append((module, rows))
         console.print(module.verdict(rows) if rows else "  not run: its data are not at hand (set SPDP_DATA or --data)", soft_wrap=True)
-    console.print(f"\nwrote {write_page(results, output)}", soft_wrap=True)
+    console.print(f"\nwrote {write_page(results, output, page or output / 'paper.md')}", soft_wrap=True)
 
 
 def describe(

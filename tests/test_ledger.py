@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from spdp import Ball, BudgetExceeded, Ledger, PrivateFrechetMean, RiemannianLaplace, TangentGaussian, lattice, private_mean
+from spdp.accounting import pure_mu
 from spdp.errors import DataError, ParameterError
-from spdp.ledger import LedgerError, pure_mu
+from spdp.ledger import LedgerError
 from spdp.privacy import gaussian_delta, gaussian_epsilon, gaussian_mu
 from spdp.records import as_records
 

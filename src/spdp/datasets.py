@@ -201,7 +201,9 @@ def _medmnist(name: str) -> ImageSet | None:
         return None
     known = DATASETS[name]
     try:
-        file = pooch.retrieve(f"{_MEDMNIST}{name}.npz", known_hash=f"md5:{known.md5}", path=pooch.os_cache("spdp"), fname=f"{name}.npz")
+        file = pooch.retrieve(
+            f"{_MEDMNIST}{name}.npz", known_hash=f"md5:{known.md5}", path=pooch.os_cache("spdp"), fname=f"{name}.npz", progressbar=True
+        )
     except OSError:
         return None
     return _read(name, Path(file), Path(file))

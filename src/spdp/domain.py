@@ -5,6 +5,7 @@ in a ball of radius r, replacing one of n records moves the mean by at most 2r/n
 data themselves leak the data; no function here offers that.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -25,16 +26,16 @@ Array = NDArray[np.float64]
 LOOSE = 1e-9  # relative slack with which `contains` forgives the rounding of a logarithm
 
 
-class Domain:
+class Domain(ABC):
     """What :class:`Ball` and :class:`EigenvalueBounds` share; see there."""
 
+    @abstractmethod
     def region(self, k: int) -> Region:
         """The domain for k×k matrices, as the kernels take it."""
-        raise NotImplementedError  # pragma: no cover
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Public description for certificates, JSON-ready."""
-        raise NotImplementedError  # pragma: no cover
 
     def radius_for(self, k: int) -> float:
         """Radius r of a log-Euclidean ball that contains the domain."""

@@ -24,18 +24,17 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import mpmath
 import numpy as np
 
+from spdp.accounting import at_most, cost, pld_epsilon, pure_mu, root_of_squares
 from spdp.errors import DataError, ParameterError
 from spdp.privacy import check_budget, check_positive, gaussian_epsilon, gaussian_mu
 from spdp.records import Records, as_records
 
-__all__ = ["BudgetExceeded", "Ledger", "LedgerError", "pure_mu"]
+__all__ = ["BudgetExceeded", "Ledger", "LedgerError"]
 
 VERSION = 1
 APPLICATION = 0x53504450  # "SPDP"
@@ -66,24 +65,6 @@ class BudgetExceeded(ParameterError):
     def __init__(self, message: str, fits: float) -> None:
         super().__init__(message)
         self.fits = fits
-
-
-def pure_mu(epsilon: float) -> float:
-    """Smallest μ such that every ε-DP mechanism is μ-GDP, 2Φ⁻¹(e^ε/(1 + e^ε)), rounded up."""
-    e = check_positive("epsilon", epsilon)
-    if e > 700:
-        raise ParameterError(f"epsilon must be at most 700, got {epsilon!r}")
-    with mpmath.workdps(30):
-        tail = 1 / (1 + mpmath.exp(mpmath.mpf(e)))
-        # Newton on ln Φ(−x) = ln tail, from SciPy's estimate
-        from scipy.special import ndtri_exp
-
-        x = -mpmath.mpf(float(ndtri_exp(float(mpmath.log(tail)))))
-        for _ in range(8):
-            survival = mpmath.erfc(x / mpmath.sqrt(2)) / 2
-            x += mpmath.log(survival / tail) * survival / mpmath.npdf(x)
-        mu = float(2 * x * (1 + mpmath.mpf(10) ** -17))
-    return math.nextafter(mu, math.inf)
 
 
 class Ledger:
@@ -194,9 +175,9 @@ class Ledger:
         return 0.0 if self.delta == 0 else gaussian_mu(self.epsilon, math.nextafter(self.delta, 0.0))
 
     def _fits(self, mus: list[float], pures: list[float | None]) -> bool:
-        if all(p is not None for p in pures) and _at_most([p for p in pures if p is not None], self.epsilon, 1):
+        if all(p is not None for p in pures) and at_most([p for p in pures if p is not None], self.epsilon, 1):
             return True
-        return self.delta > 0 and _at_most(mus, self._limit, 2)
+        return self.delta > 0 and at_most(mus, self._limit, 2)
 
     def spent(self) -> dict[str, Any]:
         """What was spent: entries, total μ, and the smallest ε that the history satisfies at the ledger's δ.
@@ -206,7 +187,7 @@ class Ledger:
         """
         with self._open() as db:
             mus, pures = self._costs(db)
-        return {"entries": len(mus), "mu": _root_of_squares(mus), "epsilon": self._epsilon(mus, pures), "delta": self.delta}
+        return {"entries": len(mus), "mu": root_of_squares(mus), "epsilon": self._epsilon(mus, pures), "delta": self.delta}
 
     def _epsilon(self, mus: list[float], pures: list[float | None]) -> float:
         if not mus:
@@ -216,9 +197,9 @@ class Ledger:
         if len(pure) == len(mus):
             options.append(math.nextafter(math.fsum(pure), math.inf))
         if self.delta > 0:
-            options.append(gaussian_epsilon(self.delta, _root_of_squares(mus)))
+            options.append(gaussian_epsilon(self.delta, root_of_squares(mus)))
             if pure:
-                options += _pld_epsilon(_root_of_squares([m for m, p in zip(mus, pures, strict=True) if p is None]), pure, self.delta)
+                options += pld_epsilon(root_of_squares([m for m, p in zip(mus, pures, strict=True) if p is None]), pure, self.delta)
         return min(options) if options else math.inf
 
     def remaining(self, delta: float | None = None) -> dict[str, float]:
@@ -242,7 +223,7 @@ class Ledger:
 
     def would_fit(self, epsilon: float, delta: float) -> bool:
         """Whether a release at (ε, δ) would be accepted now; δ = 0 for a pure one."""
-        mu, pure = _cost(epsilon, delta)
+        mu, pure = cost(epsilon, delta)
         with self._open() as db:
             mus, pures = self._costs(db)
         return self._fits([*mus, mu], [*pures, pure])
@@ -251,7 +232,7 @@ class Ledger:
         """(δ, ε) pairs that the history satisfies."""
         with self._open() as db:
             mus, _ = self._costs(db)
-        mu = _root_of_squares(mus)
+        mu = root_of_squares(mus)
         grid = np.geomspace(1e-12, 1e-2, 11) if deltas is None else deltas
         return [(float(d), gaussian_epsilon(float(d), mu) if mu > 0 else 0.0) for d in grid]
 
@@ -292,15 +273,15 @@ class Ledger:
         """Commit the cost of a release and return its entry's number; to be called before any noise is drawn."""
         if (mu is None) == (pure is None):
             raise ParameterError("a cost is either mu, of a Gaussian release, or pure, the epsilon of a pure one")
-        cost = check_positive("mu", mu) if mu is not None else pure_mu(float(pure or 0.0))
+        price = check_positive("mu", mu) if mu is not None else pure_mu(float(pure or 0.0))
         with self._open(write=True) as db:
             # another process may have changed the budget meanwhile
             self.epsilon, self.delta = map(float, db.execute("SELECT epsilon, delta FROM budget").fetchone())
             mus, pures = self._costs(db)
-            if not self._fits([*mus, cost], [*pures, pure]):
+            if not self._fits([*mus, price], [*pures, pure]):
                 raise self._exceeded(mus, pures, mu, pure)
             last = db.execute("SELECT MAX(created) FROM entries").fetchone()[0] or ""
-            row = (max(_now(), last), label, mechanism, cost, pure, _host(), os.getpid())  # clocks may differ; order is by number
+            row = (max(_now(), last), label, mechanism, price, pure, _host(), os.getpid())  # clocks may differ; order is by number
             sql = "INSERT INTO entries (created, label, mechanism, mu, pure, state, host, pid) VALUES (?, ?, ?, ?, ?, 'pending', ?, ?)"
             return int(db.execute(sql, row).lastrowid or 0)
 
@@ -357,46 +338,6 @@ def fingerprint(records: Records, key: bytes) -> str:
     for block in records.blocks():
         mark.update(np.ascontiguousarray(block, dtype="<f8").tobytes())
     return mark.hexdigest()
-
-
-def _cost(epsilon: float, delta: float) -> tuple[float, float | None]:
-    """(μ, pure ε or None) of a release at (ε, δ)."""
-    if float(delta) == 0.0:
-        return pure_mu(epsilon), check_positive("epsilon", epsilon)
-    return gaussian_mu(epsilon, math.nextafter(check_budget(epsilon, delta)[1], 0.0)), None
-
-
-def _at_most(values: list[float], bound: float, power: int) -> bool:
-    """Σ v^power ≤ bound^power, exactly; rational arithmetic only where floating point cannot tell."""
-    total, limit = math.fsum(v**power for v in values), bound**power
-    if abs(total - limit) > 1e-9 * limit:
-        return total < limit
-    return sum((Fraction(v) ** power for v in values), Fraction(0)) <= Fraction(bound) ** power
-
-
-def _root_of_squares(mus: list[float]) -> float:
-    """√Σ μ², rounded up."""
-    return mus[0] if len(mus) == 1 else math.sqrt(math.fsum(m * m for m in mus)) * (1 + 1e-15)
-
-
-def _pld_epsilon(mu: float, pure: list[float], delta: float) -> list[float]:
-    """ε of the history by privacy loss distributions, if dp-accounting is installed."""
-    try:
-        from dp_accounting.pld import privacy_loss_distribution as pld
-    except ImportError:
-        return []
-    step = 1e-4
-    total = None if mu == 0 else pld.from_gaussian_mechanism(1.0 / mu, value_discretization_interval=step)
-    for epsilon in pure:
-        part = pld.from_privacy_parameters(_pure(epsilon), value_discretization_interval=step)
-        total = part if total is None else total.compose(part)
-    return [] if total is None else [float(total.get_epsilon_for_delta(delta))]
-
-
-def _pure(epsilon: float) -> Any:
-    from dp_accounting.pld.common import DifferentialPrivacyParameters
-
-    return DifferentialPrivacyParameters(epsilon, 0.0)
 
 
 def _now() -> str:

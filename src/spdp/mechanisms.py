@@ -14,6 +14,7 @@ uses the lattice sensitivity Δ/g + √d, which pays for the rounding.
 datasets, as computed; a clipped mean is better released by :func:`spdp.mean.private_mean`, which assumes nothing of the kind.
 """
 
+from abc import ABC, abstractmethod
 from math import nextafter, sqrt
 from typing import Any
 
@@ -47,7 +48,7 @@ def matrix_of(y: Array) -> Array:
     return expm(S)
 
 
-class _Mechanism:
+class _Mechanism(ABC):
     """The shared face: ``sensitivity``, ``epsilon``, ``delta``, ``sigma``, ``release`` and ``squared_error``."""
 
     name: str
@@ -68,9 +69,9 @@ class _Mechanism:
         """Δ/g + √d, rounded up."""
         return (self.sensitivity / self.step + sqrt(d)) * (1 + 1e-15)
 
+    @abstractmethod
     def _lattice_scale(self, d: int) -> float:
         """Noise parameter in lattice units."""
-        raise NotImplementedError  # pragma: no cover
 
     def _noise(self, q: NDArray[np.int64], scale: float, random_state: Seed) -> NDArray[np.int64]:
         return lattice.gaussian_noise(q, scale, random_state)

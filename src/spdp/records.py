@@ -4,6 +4,7 @@ Work on records is a function of one block, sent to where the block is: :meth:`R
 cluster the blocks never leave their workers.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -60,12 +61,12 @@ class Records:
         return _LocalPrepared(self, first, args, keep_bytes)
 
 
-class Prepared:
+class Prepared(ABC):
     """Results of a first pass over records, kept for further passes."""
 
+    @abstractmethod
     def each(self, work: Work, *args: Any) -> Iterator[Any]:
         """``work(result, *args)`` for every result, in order."""
-        raise NotImplementedError  # pragma: no cover
 
     def sample(self, work: Work, *args: Any) -> Iterator[Any]:
         """The same for a part of the blocks that is cheap to visit: all of them, or every 2nd, 4th, … where not all could be kept."""

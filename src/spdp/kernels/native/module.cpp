@@ -70,34 +70,42 @@ spdp::VectorPass vector_pass() {
     return baseline::vector_pass;
 }
 
-// Runs the job on all threads. Float sums are kept per chunk and added in order, so they do not depend on the threads.
-void execute(const spdp::Job& job, double* log_total, int64_t* lattice_total) {
-    const int64_t size = chunk_size(job.k), chunks = (job.m + size - 1) / size, dim = int64_t(job.k) * (job.k + 1) / 2;
-    std::vector<double> partial(log_total ? chunks * dim : 0);
+// Runs `work` on all threads; each takes chunks from the counter it is given until there are none. The first failure is passed on.
+template <class Work> void share(int64_t chunks, const Work& work) {
     std::atomic<int64_t> next{0};
     std::mutex mutex;
     std::exception_ptr failure;
-    const auto work = [&] {
+    const auto guarded = [&] {
         try {
-            std::unique_ptr<spdp::Worker> worker(make_worker(job.k));
-            for (int64_t i; (i = next++) < chunks;) {
-                worker->run(job, i * size, std::min(job.m, (i + 1) * size));
-                if (log_total) worker->log_sum(partial.data() + i * dim);
-            }
-            if (lattice_total) {
-                std::lock_guard<std::mutex> lock(mutex);
-                worker->lattice_sum(lattice_total);
-            }
+            work(next);
         } catch (...) {
             std::lock_guard<std::mutex> lock(mutex);
             failure = std::current_exception();
         }
     };
     std::vector<std::thread> others;
-    for (int64_t i = 1; i < std::min<int64_t>(threads, chunks); ++i) others.emplace_back(work);
-    work();
+    for (int64_t i = 1; i < std::min<int64_t>(threads, chunks); ++i) others.emplace_back(guarded);
+    guarded();
     for (auto& other : others) other.join();
     if (failure) std::rethrow_exception(failure);
+}
+
+// Runs the job on all threads. Float sums are kept per chunk and added in order, so they do not depend on the threads.
+void execute(const spdp::Job& job, double* log_total, int64_t* lattice_total) {
+    const int64_t size = chunk_size(job.k), chunks = (job.m + size - 1) / size, dim = int64_t(job.k) * (job.k + 1) / 2;
+    std::vector<double> partial(log_total ? chunks * dim : 0);
+    std::mutex mutex;
+    share(chunks, [&](std::atomic<int64_t>& next) {
+        std::unique_ptr<spdp::Worker> worker(make_worker(job.k));
+        for (int64_t i; (i = next++) < chunks;) {
+            worker->run(job, i * size, std::min(job.m, (i + 1) * size));
+            if (log_total) worker->log_sum(partial.data() + i * dim);
+        }
+        if (lattice_total) {
+            std::lock_guard<std::mutex> lock(mutex);
+            worker->lattice_sum(lattice_total);
+        }
+    });
     if (log_total)
         for (int64_t i = 0; i < chunks; ++i)
             for (int64_t j = 0; j < dim; ++j) log_total[j] += partial[i * dim + j];
@@ -179,28 +187,16 @@ void run_vectors(const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::
     job.distance = distance ? distance->data() : nullptr;
     int64_t* sums = total ? total->data() : nullptr;
     nb::gil_scoped_release release;
-    const int64_t size = std::max<int64_t>(256, 1 << 18 >> 2) / std::max<int64_t>(1, job.d / 8), chunks = (job.m + size - 1) / size;
+    const int64_t size = std::max<int64_t>(256, 65536 / std::max<int64_t>(1, job.d / 8)), chunks = (job.m + size - 1) / size;
     const auto pass = vector_pass();
-    std::atomic<int64_t> next{0};
     std::mutex mutex;
-    std::exception_ptr failure;
-    const auto work = [&] {
-        try {
-            std::vector<int64_t> mine(job.d);
-            for (int64_t i; (i = next++) < chunks;) pass(job, i * size, std::min(job.m, (i + 1) * size), mine.data());
-            std::lock_guard<std::mutex> lock(mutex);
-            if (sums)
-                for (int64_t j = 0; j < job.d; ++j) sums[j] += mine[j];
-        } catch (...) {
-            std::lock_guard<std::mutex> lock(mutex);
-            failure = std::current_exception();
-        }
-    };
-    std::vector<std::thread> others;
-    for (int64_t i = 1; i < std::min<int64_t>(threads, chunks); ++i) others.emplace_back(work);
-    work();
-    for (auto& other : others) other.join();
-    if (failure) std::rethrow_exception(failure);
+    share(chunks, [&](std::atomic<int64_t>& next) {
+        std::vector<int64_t> mine(job.d);
+        for (int64_t i; (i = next++) < chunks;) pass(job, i * size, std::min(job.m, (i + 1) * size), mine.data());
+        std::lock_guard<std::mutex> lock(mutex);
+        if (sums)
+            for (int64_t j = 0; j < job.d; ++j) sums[j] += mine[j];
+    });
 }
 
 }  // namespace

@@ -10,13 +10,17 @@ __all__ = ["track"]
 
 PATIENCE = 1.0  # seconds after which work is long enough to deserve a bar
 
+_shown = False  # work inside tracked work reports to no one: two bars would overwrite each other
+
 
 @contextmanager
 def track(description: str, total: float | None) -> Iterator[Callable[[float], None]]:
     """Give a function that records how much was done; a bar with rate and time left appears after a second."""
-    if not sys.stderr.isatty():
+    global _shown
+    if _shown or not sys.stderr.isatty():
         yield lambda amount: None
         return
+    _shown = True
     started = time.monotonic()
     done = 0.0
     bar: Any = None
@@ -25,19 +29,31 @@ def track(description: str, total: float | None) -> Iterator[Callable[[float], N
     def advance(amount: float) -> None:
         nonlocal bar, task, done
         done += amount
-        if bar is None and time.monotonic() - started > PATIENCE:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            task = bar.add_task(description, total=total)
+        elapsed = time.monotonic() - started
+        if bar is None and elapsed > PATIENCE:
+            bar = _bar()
+            task = bar.add_task(description, total=total, rate="")
             bar.start()
         if bar is not None:
-            bar.update(task, completed=done)
+            bar.update(task, completed=done, rate=f"{done / elapsed:,.3g}/s")
 
     try:
         yield advance
     finally:
+        _shown = False
         if bar is not None:
             bar.stop()
+
+
+def _bar() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -134,7 +134,12 @@ def _normal_quantile(p: float) -> float:
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Largest μ for which a μ-Gaussian-DP mechanism is (ε, δ)-DP, rounded down."""
-    return _round(_mu_exact(*check_budget(epsilon, delta)), up=False)
+    return _mu_rounded(*check_budget(epsilon, delta))
+
+
+@lru_cache(maxsize=4096)
+def _mu_rounded(epsilon: float, delta: float) -> float:
+    return _round(_mu_exact(epsilon, delta), up=False)
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -188,9 +193,13 @@ def analytic_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
     >>> round(analytic_sigma(1.0, 0.5, 1e-6), 6)
     8.057618
     """
-    D = check_positive("sensitivity", sensitivity)
+    return _sigma_rounded(check_positive("sensitivity", sensitivity), *check_budget(epsilon, delta))
+
+
+@lru_cache(maxsize=4096)
+def _sigma_rounded(sensitivity: float, epsilon: float, delta: float) -> float:
     with mpmath.workdps(_DIGITS + 15):
-        return _finite_sigma(mpmath.mpf(D) / _mu_exact(*check_budget(epsilon, delta)))
+        return _finite_sigma(mpmath.mpf(sensitivity) / _mu_exact(epsilon, delta))
 
 
 def classical_sigma(sensitivity: float, epsilon: float, delta: float) -> float:

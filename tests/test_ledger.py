@@ -75,6 +75,17 @@ def test_every_way_to_spend(tmp_path):
     assert ledger.spent()["entries"] == 4
 
 
+def test_add_remove_releases_cost_double(tmp_path):
+    """The budget is for replacement, which is a removal and an addition; a ledger that mixed the two would understate its spending."""
+    ledger = Ledger(tmp_path / "l", epsilon=20.0, delta=1e-6)
+    private_mean(X, epsilon=0.5, delta=1e-6, adjacency="add-remove", ledger=ledger, **OPTIONS)
+    private_mean(X, epsilon=0.5, delta=1e-6, method="oneshot", ledger=ledger, **OPTIONS)
+    private_mean(X, epsilon=0.5, delta=0, domain=Ball(2.0), adjacency="add-remove", ledger=ledger)
+    gaussian, replaced, pure = ledger.history()
+    assert gaussian["mu"] == 2 * replaced["mu"]
+    assert pure["pure"] == 1.0
+
+
 def test_failures_spend_nothing(ledger):
     bad = X.copy()
     bad[3] = np.nan

@@ -102,9 +102,9 @@ class Steps:
 
     def query(self, name: str, total: NDArray[np.int64], sensitivity: int, share: float) -> tuple[Array, float]:
         """Noisy integers (as floats) and the standard deviation of their noise, for ``share`` of μ² (or all that is left)."""
-        mu = self.mu * sqrt(min(share, self.left))
-        while Fraction(mu) ** 2 + self.spent > Fraction(self.mu) ** 2:
-            mu = nextafter(mu, 0.0)
+        mu, trim = self.mu * sqrt(min(share, self.left)), 2.0**-53
+        while mu > 0 and Fraction(mu) ** 2 + self.spent > Fraction(self.mu) ** 2:
+            mu, trim = max(0.0, min(nextafter(mu, 0.0), mu * (1 - trim))), 2 * trim  # at most some fifty turns
         if not mu > 0:
             raise ParameterError("an adaptive release tried to spend more than its budget")
         s0 = sensitivity / mu
@@ -288,7 +288,7 @@ class _Search:
         return prior, sigma, distance
 
     def find_shape(self, distance: float) -> tuple[Array, float]:
-        """Units of each coordinate, of geometric mean about 1, and the typical distance measured in them."""
+        """Units of each coordinate, of mean square 1, and the typical distance measured in them."""
         if self.resolution < SHAPE_FROM or self.d < 2:
             return self.ones, distance
         total = self.vectors.sum(self.center, self.ones, self.radius, absolute=True)

@@ -11,6 +11,10 @@ The condition Σ μ_i² ≤ μ²(ε, δ), compared in exact arithmetic, is a val
 results were seen (Smith and Thakurta 2022). So is Σ ε_i ≤ ε when every entry is pure (Rogers et al. 2016), and so is accepting either:
 outcomes of the second kind have privacy loss at most ε and add nothing to δ.
 
+*Adjacency.* The budget is for replacement of one record. A release under add-remove adjacency costs twice its μ, or twice its pure ε: a
+replacement is a removal and an addition (group privacy of two; Dong, Roth, Su 2022). A mechanism with a stated sensitivity is charged as
+stated.
+
 *Assumed.* Every release of the dataset goes through its ledger; the file is not rolled back to an earlier copy.
 """
 

@@ -253,7 +253,10 @@ def release_sum(
 
 
 def _one_shot(shot: OneShot, total: LatticeSum, purse: Purse, random_state: Seed) -> Release:
-    purse.pay(NAMES[shot.noise], mu=shot.mu, pure=shot.epsilon if shot.noise == "laplace" else None)
+    # a ledger keeps its budget for replace-one, and a replacement is a removal and an addition
+    price = 2.0 if shot.adjacency == "add-remove" else 1.0
+    pure = price * shot.epsilon if shot.noise == "laplace" else None
+    purse.pay(NAMES[shot.noise], mu=None if shot.mu is None else price * shot.mu, pure=pure)
     y, count = shot.draw(total.total, total.n, random_state)
     return purse.keep(Release(matrix_of(y), shot.certificate(count, random_state)))
 

@@ -2,12 +2,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # What an installation depends on: Python sources are installed editable and need no reinstallation.
-BUILD := pyproject.toml CMakeLists.txt $(wildcard src/spdp/kernels/native/*)
+BUILD := pyproject.toml CMakeLists.txt src/spdp/kernels/constants.py $(wildcard src/spdp/kernels/native/*)
 
 .PHONY: demo test lint audit bench clean
 
 demo: $(VENV)/.core
-	$(BIN)/spdp demo
+	$(BIN)/spdp demo --force
 
 test audit: export OPENBLAS_NUM_THREADS := 1  # tests run on all cores already
 
@@ -30,7 +30,7 @@ $(VENV)/bin/pip:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.core: $(BUILD) | $(VENV)/bin/pip
-	$(BIN)/python -m pip install --quiet --editable ".[plots]"
+	$(BIN)/python -m pip install --quiet --editable ".[plots,report]"
 	touch $@
 
 $(VENV)/.dev: $(BUILD) | $(VENV)/bin/pip

@@ -1,8 +1,8 @@
-"""Scale: a file larger than memory under a memory limit, and one against two Dask workers.
+"""A file larger than memory under a memory limit; one against two Dask workers.
 
     python benchmarks/scale.py [--tensors 10000000] [--matrices 1000000]
 
-Prints a table; docs/scale.md quotes it.
+Prints what docs/scale.md quotes.
 """
 
 import argparse
@@ -20,30 +20,33 @@ LIMITED = """
 import json, resource, sys, time, numpy as np
 resource.setrlimit(resource.RLIMIT_DATA, (1 << 30,) * 2)
 from spdp import EigenvalueBounds, private_mean
-from spdp.io import open_records
-domain = EigenvalueBounds(1e-3, 1e2)
-options = dict(epsilon=1.0, delta=1e-6, domain=domain, mechanism="gaussian", method=sys.argv[2])
-X = np.load(sys.argv[1], mmap_mode="r")
+from spdp.data import open_records
+
+file, method = sys.argv[1:]
+
+def seconds(X, method):
+    start = time.perf_counter()
+    domain = EigenvalueBounds(1e-3, 1e2)
+    private_mean(
+        X, epsilon=1.0, delta=1e-6, domain=domain, mechanism="gaussian", method=method
+    )
+    return time.perf_counter() - start
+
+X = np.load(file, mmap_mode="r")
 small = np.array(X[:500_000])
-private_mean(small, **{**options, "method": "oneshot"})
+kernel = min(seconds(small, "oneshot") for _ in range(2)) / len(small)
 start = time.perf_counter()
-private_mean(small, **{**options, "method": "oneshot"})
-kernel = len(small) / (time.perf_counter() - start)
-start = time.perf_counter()
-with open(sys.argv[1], "rb", buffering=0) as file:
+with open(file, "rb", buffering=0) as stream:
     buffer = bytearray(1 << 24)
-    while file.readinto(buffer):
+    while stream.readinto(buffer):
         pass
-disk = len(X) / (time.perf_counter() - start)
-start = time.perf_counter()
-private_mean(open_records(sys.argv[1]), **options)
-rate = len(X) / (time.perf_counter() - start)
-anonymous = int(next(l for l in open("/proc/self/status") if l.startswith("RssAnon")).split()[1])
-print(json.dumps({"kernel": kernel, "disk": disk, "rate": rate, "anonymous_mib": anonymous / 1024}))
+disk = (time.perf_counter() - start) / len(X)
+rate = len(X) / seconds(open_records(file), method)
+lines = open("/proc/self/status")
+anonymous = int(next(line for line in lines if line.startswith("RssAnon")).split()[1])
+rates = {"kernel": 1 / kernel, "disk": 1 / disk, "rate": rate}
+print(json.dumps({**rates, "anonymous_mib": anonymous / 1024}))
 """
-
-
-ROWS = 125_000
 
 
 def fill(path, n, k):
@@ -55,26 +58,32 @@ def fill(path, n, k):
     X.flush()
 
 
+def limited(path, method):
+    """Records per second of a release whose process may hold 1 GiB."""
+    command = [sys.executable, "-c", LIMITED, str(path), method]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
 def cluster_seconds(path, workers):
+    """Best of three exact sums on a local cluster, and the sum."""
     from distributed import Client, LocalCluster
 
     from spdp import EigenvalueBounds
-    from spdp.io import dask_records
-    from spdp.lattice import exact_sum
+    from spdp.data import open_records
+    from spdp.engines.dask import DaskEngine
+    from spdp.statistics.sums import LatticeSum
 
     os.environ["SPDP_NUM_THREADS"] = "1"
-    with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster,
-        Client(cluster) as client,
-    ):
-        domain = EigenvalueBounds(1e-3, 1e2)
-        exact_sum(dask_records(path, client, rows=ROWS), domain)  # imports and the page cache
-        times = []
-        for _ in range(3):
+    options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    domain = EigenvalueBounds(1e-3, 1e2)
+    with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
+        engine, times = DaskEngine(client), []
+        for _ in range(4):  # the first one imports, and fills the page cache
             start = time.perf_counter()
-            total = exact_sum(dask_records(path, client, rows=ROWS), domain)
+            found = LatticeSum.of(open_records(path), domain, engine=engine)
             times.append(time.perf_counter() - start)
-        return min(times), total
+        return min(times[1:]), found.total
 
 
 def main():
@@ -86,15 +95,15 @@ def main():
         file = Path(folder) / "tensors.npy"
         fill(file, options.tensors, 3)
         for method in ("oneshot", "adaptive"):
-            done = subprocess.run([sys.executable, "-c", LIMITED, str(file), method], capture_output=True, text=True, check=True)
-            print(f"{options.tensors:,} 3×3 tensors, 1 GiB limit, {method}: {json.loads(done.stdout)}", flush=True)
+            rates = limited(file, method)
+            print(f"{options.tensors:,} 3×3 tensors, 1 GiB limit, {method}: {rates}", flush=True)
         file.unlink()
         file = Path(folder) / "matrices.npy"
         fill(file, options.matrices, 9)
         (one, a), (two, b) = cluster_seconds(file, 1), cluster_seconds(file, 2)
-        same = bool((a == b).all())
-        print(f"{options.matrices:,} 9×9 matrices on Dask: 1 worker {one:.2f} s, 2 workers {two:.2f} s, ratio {one / two:.2f}")
-        print(f"the same sum to the bit: {same}")
+        print(f"{options.matrices:,} 9×9 matrices on Dask: ", end="")
+        print(f"1 worker {one:.2f} s, 2 workers {two:.2f} s, ratio {one / two:.2f}")
+        print(f"the same sum to the bit: {bool((a == b).all())}")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,8 @@ def write_idx(path, array):
 
 def test_local_files(tmp_path, monkeypatch, rng):
     (tmp_path / "fashionmnist").mkdir()
-    X, y = rng.integers(0, 256, (30, 28, 28)).astype(np.uint8), rng.integers(0, 10, 30).astype(np.uint8)
+    X = rng.integers(0, 256, (30, 28, 28)).astype(np.uint8)
+    y = rng.integers(0, 10, 30).astype(np.uint8)
     write_idx(tmp_path / "fashionmnist" / "train-images-idx3-ubyte", X)
     write_idx(tmp_path / "fashionmnist" / "train-labels-idx1-ubyte", y)
     monkeypatch.setenv("SPDP_DATA", str(tmp_path))
@@ -70,7 +71,14 @@ def test_damaged_idx(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "official"), [("mnist", True), ("pathmnist", False), ("pneumoniamnist", True), ("kmnist", False), ("octmnist", False)]
+    ("name", "official"),
+    [
+        ("mnist", True),
+        ("kmnist", False),
+        ("pneumoniamnist", True),
+        ("pathmnist", False),
+        ("octmnist", False),
+    ],
 )
 def test_real_files(data_dir, name, official):
     loaded = load_images(name, data_dir, download=False)

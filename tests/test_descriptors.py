@@ -7,7 +7,12 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from spdp import PrivateFrechetMean
-from spdp.descriptors import CovarianceDescriptors, covariance_descriptors, descriptor_bounds, paper_radius
+from spdp.descriptors import (
+    CovarianceDescriptors,
+    covariance_descriptors,
+    descriptor_bounds,
+    paper_radius,
+)
 from spdp.errors import DataError, ParameterError
 
 
@@ -20,10 +25,14 @@ def straightforward(image, eta=1e-6):
     y, x = np.mgrid[0:h, 0:w] / np.array([h - 1, w - 1])[:, None, None]
     first = np.outer([1, 2, 1], [1, 0, -1]) / 4
     second = np.outer([1, 4, 6, 4, 1], [1, 0, -2, 0, 1]) / 32
-    ix, iy = (ndimage.correlate(gray, kernel, mode="nearest") for kernel in (first, first.T))
-    ixx, iyy = (ndimage.correlate(gray, kernel, mode="nearest") for kernel in (second, second.T))
-    features = [x, y, *channels, abs(ix), abs(iy), abs(ixx), abs(iyy), np.hypot(ix, iy), np.arctan2(abs(ix), abs(iy))]
-    return np.cov(np.stack([f.ravel() for f in features]), bias=True) + eta * np.eye(len(features))
+    ix, iy, ixx, iyy = (
+        np.abs(ndimage.correlate(gray, kernel, mode="nearest"))
+        for kernel in (first, first.T, second, second.T)
+    )
+    size, angle = np.hypot(ix, iy), np.arctan2(ix, iy)
+    features = np.stack([x, y, *channels, ix, iy, ixx, iyy, size, angle])
+    k = len(features)
+    return np.cov(features.reshape(k, -1), bias=True) + eta * np.eye(k)
 
 
 @pytest.mark.parametrize("shape", [(7, 28, 28), (5, 5, 5), (3, 6, 17), (4, 32, 32, 3)])
@@ -33,25 +42,45 @@ def test_agrees_with_the_definition(rng, shape, dtype):
     if dtype != np.uint8:
         images = (images / 255).astype(dtype)
     R = covariance_descriptors(images)
-    assert R.shape == (shape[0], 9 if len(shape) == 3 else 11, 9 if len(shape) == 3 else 11)
+    k = 9 if len(shape) == 3 else 11
+    assert R.shape == (shape[0], k, k)
     np.testing.assert_allclose(R, np.stack([straightforward(i) for i in images]), atol=1e-13)
     assert (R.transpose(0, 2, 1) == R).all()
 
 
-@given(st.sampled_from([1, 3]), st.integers(5, 14), st.integers(5, 14), st.integers(0, 2**32 - 1), st.integers(0, 5))
-def test_no_image_escapes_the_bounds(channels, height, width, seed, kind):
-    """Random, binary, checkerboard, stripes, constant, single-pixel images."""
+KINDS = ("random", "binary", "checkerboard", "stripes", "constant", "single pixel")
+
+
+def draw_image(kind, height, width, channels, seed):
+    """An image of a kind that tries to reach the bounds."""
     rng = np.random.default_rng(seed)
-    shape = (6, height, width) if channels == 1 else (6, height, width, 3)
-    grid = np.indices((height, width)).sum(axis=0)
-    pattern = {2: grid % 2, 3: (np.indices((height, width))[seed % 2] // (1 + seed % 4)) % 2, 4: np.full((height, width), seed % 2)}.get(
-        kind
-    )
-    images = rng.random(shape) if kind == 0 else (rng.random(shape) < 0.5).astype(float) if kind == 1 else np.zeros(shape)
-    if pattern is not None:
-        images = np.broadcast_to(pattern[None] if channels == 1 else pattern[None, :, :, None], shape).astype(float)
-    if kind == 5:
-        images.reshape(6, -1)[np.arange(6), rng.integers(0, images[0].size, 6)] = 1.0
+    rows, columns = np.indices((height, width))
+    if kind == "random":
+        return rng.random((height, width, channels))
+    if kind == "binary":
+        return (rng.random((height, width, channels)) < 0.5).astype(float)
+    if kind == "single pixel":
+        image = np.zeros((height, width, channels))
+        image.reshape(-1)[rng.integers(image.size)] = 1.0
+        return image
+    across = rows if seed % 2 else columns
+    pattern = {
+        "checkerboard": (rows + columns) % 2,
+        "stripes": across // (1 + seed % 4) % 2,
+        "constant": np.full((height, width), seed % 2),
+    }[kind]
+    return np.repeat(pattern[:, :, None], channels, axis=2).astype(float)
+
+
+@given(
+    st.sampled_from([1, 3]),
+    st.integers(5, 14),
+    st.integers(5, 14),
+    st.integers(0, 2**32 - 7),
+    st.sampled_from(KINDS),
+)
+def test_no_image_escapes_the_bounds(channels, height, width, seed, kind):
+    images = np.stack([draw_image(kind, height, width, channels, seed + i) for i in range(6)])
     R = covariance_descriptors(images)
     w = np.linalg.eigvalsh(R)
     for bound in ("tight", "paper"):
@@ -62,7 +91,7 @@ def test_no_image_escapes_the_bounds(channels, height, width, seed, kind):
 
 
 def test_misprint_5_the_bounds_of_theorem_5():
-    """12 and 14, as the appendix proves; the tight bound is smaller; feature variances obey Popoviciu."""
+    """12 and 14, as the appendix proves; the tight bound, by Popoviciu, is smaller."""
     assert descriptor_bounds(1, bound="paper").high == pytest.approx(12.0, rel=1e-6)
     assert descriptor_bounds(3, bound="paper").high == pytest.approx(14.0, rel=1e-6)
     assert descriptor_bounds(1).high == pytest.approx(2.867, abs=1e-3)

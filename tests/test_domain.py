@@ -1,8 +1,10 @@
+import json
+
 import numpy as np
 import pytest
 
 from spdp import Ball, EigenvalueBounds
-from spdp.domain import check_domain
+from spdp.domain import check_domain, domain_of
 from spdp.errors import InvalidMatrixError, ParameterError
 from spdp.geometry import distance_logeuclid, logm
 
@@ -18,7 +20,8 @@ def test_ball_clips_radially(random_spd):
     np.testing.assert_allclose(distance_logeuclid(Y[~inside], center), 2.0, rtol=1e-9)
     direction = logm(X[~inside]) - logm(center)
     moved = logm(Y[~inside]) - logm(center)
-    cosine = (direction * moved).sum((1, 2)) / np.linalg.norm(direction, axis=(1, 2)) / np.linalg.norm(moved, axis=(1, 2))
+    lengths = np.linalg.norm(direction, axis=(1, 2)) * np.linalg.norm(moved, axis=(1, 2))
+    cosine = (direction * moved).sum(axis=(1, 2)) / lengths
     np.testing.assert_allclose(cosine, 1.0, atol=1e-9)
     assert ball.contains(Y).all()
     np.testing.assert_array_equal(ball.contains(X), inside)
@@ -80,3 +83,24 @@ def test_domains_are_values():
     assert EigenvalueBounds(1, 2) == EigenvalueBounds(1.0, 2.0)
     with pytest.raises(ValueError, match="read-only"):
         Ball(1.0, np.eye(2)).center[0, 0] = 2.0
+
+
+@pytest.mark.parametrize(
+    "domain", [Ball(1.5), Ball(0.5, np.diag([1.0, 2.0])), EigenvalueBounds(0.1, 3.0)]
+)
+def test_a_description_is_all_there_is_to_a_domain(domain):
+    assert domain_of(json.loads(json.dumps(domain.describe()))) == domain
+
+
+@pytest.mark.parametrize(
+    ("description", "message"),
+    [
+        (None, "unknown kind of domain None"),
+        ({"type": "Box", "radius": 1.0}, "unknown kind of domain 'Box'"),
+        ({"type": "Ball", "width": 1.0}, "not a description of a Ball"),
+        ({"type": "Ball", "radius": -1.0, "center": None}, "radius must be"),
+    ],
+)
+def test_other_descriptions_are_refused(description, message):
+    with pytest.raises(ParameterError, match=message):
+        domain_of(description)

@@ -7,7 +7,27 @@ from pyriemann.geometry.distance import distance_logeuclid as pyriemann_distance
 from pyriemann.geometry.mean import mean_logeuclid as pyriemann_mean
 
 from spdp.errors import InvalidMatrixError, ParameterError
-from spdp.geometry import add, distance_logeuclid, expm, invvecd, logm, mean_logeuclid, scale, subtract, vecd
+from spdp.geometry import (
+    add,
+    distance_logeuclid,
+    expm,
+    invvecd,
+    logm,
+    mean_logeuclid,
+    scale,
+    subtract,
+    vecd,
+)
+from spdp.kernels import kernels_for
+
+
+@pytest.fixture(params=["numpy", "native"])
+def backend(request, monkeypatch):
+    """Makes the functions of this module use one implementation of the kernels."""
+    if request.param == "native":
+        pytest.importorskip("spdp.kernels._native")
+    monkeypatch.setenv("SPDP_KERNELS", request.param)
+    assert request.param == kernels_for().NAME
 
 
 @st.composite
@@ -54,11 +74,12 @@ def test_vecd_is_an_isometry_with_the_stated_order(X):
 def test_pyriemann_agrees(random_spd, k):
     X = random_spd(20, k)
     np.testing.assert_allclose(logm(X), pyriemann_logm(X), atol=1e-12)
-    np.testing.assert_allclose(mean_logeuclid(X), pyriemann_mean(X), rtol=0, atol=1e-11)
-    weights = np.arange(1.0, 21.0)
-    np.testing.assert_allclose(mean_logeuclid(X, weights), pyriemann_mean(X, sample_weight=weights), rtol=0, atol=1e-11)
-    np.testing.assert_allclose(distance_logeuclid(X, X[0]), pyriemann_distance(X, X[0]), atol=1e-11)
-    np.testing.assert_allclose(distance_logeuclid(X, X[0], squared=True), pyriemann_distance(X, X[0]) ** 2, atol=1e-10)
+    for weights in (None, np.arange(1.0, 21.0)):
+        theirs = pyriemann_mean(X, sample_weight=weights)
+        np.testing.assert_allclose(mean_logeuclid(X, weights), theirs, rtol=0, atol=1e-11)
+    theirs = pyriemann_distance(X, X[0])
+    np.testing.assert_allclose(distance_logeuclid(X, X[0]), theirs, atol=1e-11)
+    np.testing.assert_allclose(distance_logeuclid(X, X[0], squared=True), theirs**2, atol=1e-10)
 
 
 def test_any_leading_shape_and_float32(random_spd):
@@ -79,28 +100,61 @@ def test_condition_numbers(random_spd, condition):
     np.testing.assert_allclose(np.linalg.eigvalsh(logm(X)), log_w, atol=5e-16 * condition + 1e-12)
 
 
-def test_extreme_scales():
-    for s in (1e-300, 1e-310, 1e300):
-        np.testing.assert_allclose(
-            logm(s * np.array([[2.0, 1.0], [1.0, 2.0]])), np.log(s) * np.eye(2) + logm([[2.0, 1.0], [1.0, 2.0]]), rtol=1e-13, atol=1e-12
-        )
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("s", [1e-310, 1e-300, 1e300])
+def test_extreme_scales(s):
+    X = np.array([[2.0, 1.0], [1.0, 2.0]])
+    expected = np.log(s) * np.eye(2) + logm(X)
+    np.testing.assert_allclose(logm(s * X), expected, rtol=1e-13, atol=1e-12)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("k", [2, 3, 9])
+@pytest.mark.parametrize(
+    ("dtype", "size"), [(np.float64, 1e-17), (np.float64, 1e-300), (np.float32, 1e-8)]
+)
+def test_rounding_of_a_logarithm_near_zero_is_no_asymmetry(rng, k, dtype, size):
+    """All entries of the logarithm of a matrix near I may be rounding errors."""
+    S = (size * rng.standard_normal((20, k, k))).astype(dtype)
+    E = expm(S)
+    assert np.abs(E - np.eye(k)).max() < 10 * size + 1e-14
+    np.testing.assert_array_equal(E, E.transpose(0, 2, 1))
+    expected = 0.5 * (S.astype(np.float64) + S.transpose(0, 2, 1))
+    np.testing.assert_allclose(invvecd(vecd(S)), expected, rtol=1e-14)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("function", [expm, vecd, logm])
+def test_asymmetry_that_matters_is_refused(function):
+    X = np.stack([np.eye(3)] * 4)
+    X[2, 0, 1] = 1e-6
+    message = r"matrix 2 is not symmetric: entries \(0, 1\) and \(1, 0\) differ by 1e-06"
+    with pytest.raises(InvalidMatrixError, match=message):
+        function(X)
+
+
+@pytest.mark.usefixtures("backend")
+def test_an_argument_of_the_logarithm_has_no_scale_of_its_own():
+    with pytest.raises(InvalidMatrixError, match="not symmetric"):
+        logm([[2e-17, 1e-17], [0.0, 2e-17]])
 
 
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (np.array([[1.0, 0.5], [0.4, 1.0]]), r"matrix 3 is not symmetric: entries \(0, 1\) and \(1, 0\) differ by 0.1"),
-        (np.array([[1.0, np.nan], [np.nan, 1.0]]), r"matrix 3 is not finite: entry \(0, 1\) is nan"),
-        (np.array([[np.inf, 0.0], [0.0, 1.0]]), r"matrix 3 is not finite: entry \(0, 0\) is inf"),
-        (np.diag([1.0, -3.2e-5]), r"matrix 3 is not positive definite: smallest eigenvalue -3.2e-05"),
-        (np.zeros((2, 2)), r"matrix 3 is not positive definite: smallest eigenvalue 0"),
+        ([[1.0, 0.5], [0.4, 1.0]], r"not symmetric: entries \(0, 1\) and \(1, 0\) differ by 0.1"),
+        ([[1.0, np.nan], [np.nan, 1.0]], r"not finite: entry \(0, 1\) is nan"),
+        ([[np.inf, 0.0], [0.0, 1.0]], r"not finite: entry \(0, 0\) is inf"),
+        (np.diag([1.0, -3.2e-5]), r"not positive definite: smallest eigenvalue -3.2e-05"),
+        (np.zeros((2, 2)), r"not positive definite: smallest eigenvalue 0"),
     ],
 )
+@pytest.mark.usefixtures("backend")
 def test_bad_matrices_are_named(random_spd, bad, message):
     X = random_spd(6, 2)
     X[3] = bad
     for function in (logm, mean_logeuclid, lambda A: distance_logeuclid(A, np.eye(2))):
-        with pytest.raises(InvalidMatrixError, match=message) as caught:
+        with pytest.raises(InvalidMatrixError, match=f"matrix 3 is {message}") as caught:
             function(X)
         assert caught.value.index == (3,)
     with pytest.raises(InvalidMatrixError, match=r"matrix \(1, 0\)"):

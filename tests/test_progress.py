@@ -21,7 +21,10 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Call it inside the test: pytest puts its own standard error back between fixture and test."""
+    """A function to call inside the test.
+
+    Between fixture and test, pytest puts its own standard error back.
+    """
 
     def open_terminal():
         screen = Terminal()

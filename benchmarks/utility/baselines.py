@@ -1,6 +1,11 @@
-"""Private mean estimators of the literature, written from their papers, on vectors; seeded simulations in floating point."""
+"""Private mean estimators of the literature on vectors, written from their papers.
+
+Seeded simulations in floating point: for comparison, never for release.
+"""
 
 import numpy as np
+
+QUANTILES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 1.0)
 
 
 def clip(Y, center, radius):
@@ -10,43 +15,47 @@ def clip(Y, center, radius):
 
 
 def gaussian_mean(Y, center, radius, mu, rng):
-    """Mean of records clipped to a ball, with μ-GDP noise for replacement of one record."""
+    """Mean of records clipped to a ball, with μ-GDP noise for replacing one of them."""
     n, d = Y.shape
     return clip(Y, center, radius).mean(axis=0) + 2 * radius / (n * mu) * rng.standard_normal(d)
 
 
-def coinpress(Y, radius, mu, rng, sigma, rounds=4):
-    """CoinPress (Biswas, Dong, Kamath, Ullman 2020): multivariate mean under N(m, Σ ≤ σ²I), iterated confidence balls.
+def gaussian_norm_bound(d, beta):
+    """Bound on the norm of N(0, I_d) that fails with probability β at most."""
+    return np.sqrt(d + 2 * np.sqrt(d * np.log(1 / beta)) + 2 * np.log(1 / beta))
 
-    Needs a bound σ on the standard deviation in every direction: given here, from the data, which is generous (it is not private).
-    Budgets as in its authors' experiments: a quarter of ρ spread over the first rounds, three quarters for the last.
+
+def coinpress(Y, radius, mu, rng, sigma, rounds=4):
+    """CoinPress (Biswas, Dong, Kamath, Ullman 2020): iterated confidence balls.
+
+    For the multivariate mean under N(m, Σ ≤ σ²I). Needs a bound σ on the standard
+    deviation in every direction: given here, from the data, which is generous (it is
+    not private). Budgets as in its authors' experiments: a quarter of ρ spread over the
+    first rounds, three quarters for the last.
     """
     n, d = Y.shape
     shares = np.append(np.full(rounds - 1, 0.25 / (rounds - 1)), 0.75)
-    center, r = np.zeros(d), radius
-    beta = 0.01
+    center, r, beta = np.zeros(d), radius, 0.01
     for share in shares:
-        gamma = sigma * np.sqrt(d + 2 * np.sqrt(d * np.log(n / beta)) + 2 * np.log(n / beta))
-        reach = r + gamma
+        reach = r + sigma * gaussian_norm_bound(d, beta / n)
         step_mu = mu * np.sqrt(share)
-        estimate = gaussian_mean(Y, center, reach, step_mu, rng)
+        center = gaussian_mean(Y, center, reach, step_mu, rng)
         noise = 2 * reach / (n * step_mu)
-        spread = np.sqrt(sigma**2 / n + noise**2)
-        r = spread * np.sqrt(d + 2 * np.sqrt(d * np.log(1 / beta)) + 2 * np.log(1 / beta))
-        center = estimate
+        r = np.sqrt(sigma**2 / n + noise**2) * gaussian_norm_bound(d, beta)
     return center
 
 
-def huang_liang_yi(Y, radius, mu, rng):
-    """Instance-optimal mean (Huang, Liang, Yi 2021): private median as centre, quantile leaving √d/μ outside, clipped mean.
+def huang_liang_yi(Y, radius, mu, rng, steps=10):
+    """Instance-optimal mean (Huang, Liang, Yi 2021): a clipped mean around a median.
 
-    Centre: coordinate-wise medians by noisy binary search in a random rotation of the space; radius: noisy binary search on a grid.
-    A quarter of μ² for the centre, a quarter for the radius, half for the mean.
+    Centre: coordinate-wise medians by noisy binary search in a random rotation of the
+    space. Radius: the quantile that leaves √d/μ records outside, by noisy binary search
+    on a grid. A quarter of μ² for the centre, a quarter for the radius, half for the
+    mean.
     """
     n, d = Y.shape
     rotation, _ = np.linalg.qr(rng.standard_normal((d, d)))
     Z = Y @ rotation
-    steps = 10
     noise = 1.0 / (mu * np.sqrt(0.25 / (steps * d)))
     low, high = np.full(d, -radius), np.full(d, radius)
     for _ in range(steps):
@@ -66,13 +75,16 @@ def huang_liang_yi(Y, radius, mu, rng):
 
 
 def oracle(Y, mu, width=None):
-    """Expected squared error with the true mean and the best radius (at least half of the records inside) known."""
+    """Expected squared error with the true mean and the best radius known.
+
+    Among radii that keep at least half of the records inside.
+    """
     n, d = Y.shape
     centred = Y - Y.mean(axis=0)
     w = np.ones(d) if width is None else width
     norm = np.linalg.norm(centred / w, axis=1)
     best = np.inf
-    for r in np.quantile(norm, [0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 1.0]):
+    for r in np.quantile(norm, QUANTILES):
         bias = (centred * np.minimum(1.0, r / np.maximum(norm, 1e-300))[:, None]).mean(axis=0)
         best = min(best, (w @ w) * (2 * r / (n * mu)) ** 2 + bias @ bias)
     return best

@@ -1,13 +1,17 @@
-"""A fair comparison of accuracy at the same (ε, δ): every method, every dataset at hand, one table of ratios, one picture per dataset.
+"""Accuracy at the same (ε, δ): every method on every dataset at hand.
 
-    python benchmarks/utility/compare.py [--data DIR] [--repeats 20]
+    python benchmarks/utility/compare.py [--data DIR] [--only NAME] [--repeats 20]
+        [--output FOLDER]
 
-Writes benchmarks/results/utility.md, utility.csv and utility-<dataset>.png.
+Writes utility.md, utility.csv and utility-<dataset>.png, into benchmarks/results by
+default.
 """
 
 import argparse
 import csv
+from itertools import product
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from baselines import coinpress, huang_liang_yi, oracle, shaped_oracle
@@ -18,19 +22,47 @@ from spdp.datasets import load_images, synthetic_spd
 from spdp.descriptors import covariance_descriptors, descriptor_bounds, paper_radius
 from spdp.errors import DataError
 from spdp.geometry import logm, vecd
-from spdp.kernels import log_vectors
-from spdp.mean import plan_one_shot
+from spdp.kernels import kernels_for
 from spdp.privacy import gaussian_mu
+from spdp.statistics.plan import plan_one_shot
 
 EPSILONS, DELTAS = (0.1, 0.3, 0.5, 0.7, 0.9), (1e-5, 1e-7, 1e-9)
-IMAGES = ("digits", "mnist", "kmnist", "fashionmnist", "cifar10", "pathmnist", "octmnist", "pneumoniamnist", "breastmnist", "retinamnist")
+DRAWN = 1e-7  # the δ of the pictures
+IMAGES = (
+    *("digits", "mnist", "kmnist", "fashionmnist", "cifar10"),
+    *("pathmnist", "octmnist", "pneumoniamnist", "breastmnist", "retinamnist"),
+)
+SYNTHETIC = "synthetic"
 RESULTS = Path(__file__).parents[1] / "results"
-METHODS = ("paper", "oneshot", "adaptive", "auto", "coinpress", "huang-liang-yi", "oracle", "shaped oracle")
+SAMPLED = ("adaptive", "auto", "coinpress", "huang-liang-yi")
+METHODS = ("paper", "oneshot", *SAMPLED, "oracle", "shaped oracle")
+NOTES = (
+    "Squared error of the paper's tangent Gaussian mechanism (analytic, its own radius) over "
+    f"that of each method: medians over classes, ε ∈ {EPSILONS}, δ ∈ {DELTAS}.",
+    "CoinPress is given the data's largest standard deviation, and the oracles the true mean "
+    "and the best radius: neither is private.",
+    "The method's constants were tuned on the MNIST and PathMNIST classes and on synthetic "
+    "data, so those rows are not held out; the other image sets were not part of the tuning.",
+    "The oracle keeps at least half of the records inside its radius: with the true mean known, "
+    "a smaller ball would have almost no error and mean nothing.",
+)
 
 
-def classes(data):
-    """(dataset, class, records, domain, the paper's radius) of everything at hand."""
+class Case(NamedTuple):
+    """Records of one class of a dataset, and what is public of them."""
+
+    dataset: str
+    label: int
+    X: Any
+    domain: EigenvalueBounds
+    radius: float  # the paper's
+
+
+def cases(data, only):
+    """Everything at hand."""
     for name in IMAGES:
+        if only not in (None, name):
+            continue
         try:
             images = load_images(name, data, download=False)
         except DataError as error:
@@ -38,111 +70,134 @@ def classes(data):
             continue
         channels = 3 if images.images.ndim == 4 else 1
         for label in range(4):
-            if (images.labels == label).sum() > 1:
-                X = covariance_descriptors(images.of_class(label))
-                yield name, label, X, descriptor_bounds(channels), paper_radius(channels)
-    for k in (2, 5, 10, 20, 30):
-        yield "synthetic", k, synthetic_spd(500, k, 0.25, random_state=k), EigenvalueBounds(np.exp(-0.25), np.exp(0.25)), 0.25 * np.sqrt(k)
+            mine = images.of_class(label)
+            if len(mine) > 1:
+                domain, radius = descriptor_bounds(channels), paper_radius(channels)
+                yield Case(name, label, covariance_descriptors(mine), domain, radius)
+    if only in (None, SYNTHETIC):
+        domain = EigenvalueBounds(np.exp(-0.25), np.exp(0.25))
+        for k in (2, 5, 10, 20, 30):
+            X = synthetic_spd(500, k, 0.25, random_state=k)
+            yield Case(SYNTHETIC, k, X, domain, 0.25 * np.sqrt(k))
 
 
-def cell(X, domain, radius, epsilon, delta, repeats):
+def compare(case, epsilon, delta, repeats):
     """Mean squared error of each method; exact where a law gives it."""
+    X, domain = case.X, case.domain
     n, k = X.shape[:2]
     region = domain.region(k)
-    Y = log_vectors(X, region.log_low, region.log_high)[0] - region.center
+    Y = kernels_for(X).log_vectors(X, region.log_low, region.log_high)[0] - region.center
     truth, mu = Y.mean(axis=0), gaussian_mu(epsilon, delta)
-    options = {"epsilon": epsilon, "delta": delta, "mechanism": "gaussian"}
-    paper = plan_one_shot(k, domain=Ball(radius), **options).expected_squared_error(n)
-    errors = {"paper": paper, "oneshot": plan_one_shot(k, domain=domain, **options).expected_squared_error(n)}
-    sampled = {name: [] for name in ("adaptive", "auto", "coinpress", "huang-liang-yi")}
     sigma = float(np.sqrt(np.linalg.eigvalsh(np.cov(Y.T))[-1])) if n > 2 else 1.0
+    options = {"epsilon": epsilon, "delta": delta, "mechanism": "gaussian"}
+
+    def released(method, seed):
+        release = private_mean(X, domain=domain, method=method, random_state=seed, **options)
+        return vecd(logm(release.value)) - region.center
+
+    def one_shot(where):
+        return plan_one_shot(k, domain=where, **options).expected_squared_error(n)
+
+    sampled = {name: [] for name in SAMPLED}
     for seed in range(repeats):
         rng = np.random.default_rng(seed)
-        for method in ("adaptive", "auto"):
-            value = private_mean(X, domain=domain, method=method, random_state=seed, **options).value
-            sampled[method].append(((vecd(logm(value)) - region.center - truth) ** 2).sum())
-        sampled["coinpress"].append(((coinpress(Y, region.radius, mu, rng, sigma) - truth) ** 2).sum())
-        sampled["huang-liang-yi"].append(((huang_liang_yi(Y, region.radius, mu, rng) - truth) ** 2).sum())
-    errors |= {name: float(np.mean(values)) for name, values in sampled.items()}
-    return errors | {"oracle": oracle(Y, mu), "shaped oracle": shaped_oracle(Y, mu)}
+        found = {
+            "adaptive": released("adaptive", seed),
+            "auto": released("auto", seed),
+            "coinpress": coinpress(Y, region.radius, mu, rng, sigma),
+            "huang-liang-yi": huang_liang_yi(Y, region.radius, mu, rng),
+        }
+        for name, y in found.items():
+            sampled[name].append(((y - truth) ** 2).sum())
+    return {
+        "paper": one_shot(Ball(case.radius)),
+        "oneshot": one_shot(domain),
+        **{name: float(np.mean(values)) for name, values in sampled.items()},
+        "oracle": oracle(Y, mu),
+        "shaped oracle": shaped_oracle(Y, mu),
+    }
 
 
-def picture(name, rows):
-    """Squared error against ε at δ = 1e-7, averaged over classes."""
+def picture(name, rows, output):
+    """Squared error against ε, geometric mean over classes."""
     figure = Figure(figsize=(6.4, 4.4), layout="constrained")
     axes = figure.subplots()
+    here = [r for r in rows if r["delta"] == DRAWN]
     for method in METHODS:
-        values = [np.exp(np.mean([np.log(r[method]) for r in rows if r["epsilon"] == e and r["delta"] == 1e-7])) for e in EPSILONS]
-        axes.semilogy(EPSILONS, values, marker="o", label=method, linestyle=":" if "oracle" in method else "-")
+        logs = [[np.log(r[method]) for r in here if r["epsilon"] == e] for e in EPSILONS]
+        values = [np.exp(np.mean(some)) for some in logs]
+        style = ":" if "oracle" in method else "-"
+        axes.semilogy(EPSILONS, values, marker="o", label=method, linestyle=style)
     axes.set(xlabel="ε  (δ = 1e-7)", ylabel="squared log-Euclidean error", title=name)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
-    figure.savefig(RESULTS / f"utility-{name}.png", dpi=110)
+    figure.savefig(output / f"utility-{name}.png", dpi=110)
 
 
-def markdown(rows):
-    lines = [
-        "# Accuracy at the same (ε, δ)",
-        "",
-        "Squared error of the paper's tangent Gaussian mechanism (analytic, its own radius) over that of each method: "
-        f"medians over classes, ε ∈ {EPSILONS}, δ ∈ {DELTAS}.",
-        "",
-    ]
-    lines += [
-        "CoinPress is given the data's largest standard deviation, and the oracles the true mean and the best radius: neither is private.",
-        "",
-        "The method's constants were tuned on the MNIST and PathMNIST classes and on synthetic data, so those rows are not held out; "
-        "the other image sets were not part of the tuning.",
-        "",
-        "The oracle keeps at least half of the records inside its radius: with the true mean known, "
-        "a smaller ball would have almost no error and mean nothing.",
-        "",
-    ]
-    head = [
-        "dataset",
-        "records per class",
-        *METHODS[1:],
-        "auto / oracle, ε ≥ 0.3: worst",
-        "auto / oracle, ε = 0.1: worst",
-        "auto / one shot: worst",
-    ]
+def worst(rows, method, other):
+    return f"{max(r[method] / r[other] for r in rows):.2f}"
+
+
+def summary(name, rows):
+    """One line of the table: gains over the paper, and how far auto may fall behind."""
+    least, most = min(r["n"] for r in rows), max(r["n"] for r in rows)
+    small = [r for r in rows if r["epsilon"] == 0.1]
+    large = [r for r in rows if r["epsilon"] >= 0.3]
+    return {
+        "dataset": name,
+        "records per class": f"{least:,}" if least == most else f"{least:,}–{most:,}",
+        **{m: f"{np.median([r['paper'] / r[m] for r in rows]):.3g}" for m in METHODS[1:]},
+        "auto / oracle, ε ≥ 0.3: worst": worst(large, "auto", "oracle"),
+        "auto / oracle, ε = 0.1: worst": worst(small, "auto", "oracle"),
+        "auto / one shot: worst": worst(rows, "auto", "oneshot"),
+    }
+
+
+def markdown(groups):
+    lines = ["# Accuracy at the same (ε, δ)", ""]
+    for note in NOTES:
+        lines += [note, ""]
+    summaries = [summary(name, rows) for name, rows in groups.items()]
+    head = list(summaries[0])
     lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for name in dict.fromkeys(r["dataset"] for r in rows):
-        mine = [r for r in rows if r["dataset"] == name]
-        sizes = sorted({r["n"] for r in mine})
-        cells = [name, f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,}–{sizes[-1]:,}"]
-        cells += [f"{np.median([r['paper'] / r[m] for r in mine]):.3g}" for m in METHODS[1:]]
-        cells += [
-            f"{max(r['auto'] / r['oracle'] for r in mine if r['epsilon'] >= 0.3):.2f}",
-            f"{max(r['auto'] / r['oracle'] for r in mine if r['epsilon'] == 0.1):.2f}",
-        ]
-        cells += [f"{max(r['auto'] / r['oneshot'] for r in mine):.2f}"]
-        lines.append("| " + " | ".join(cells) + " |")
+    lines += ["| " + " | ".join(cells.values()) + " |" for cells in summaries]
     return "\n".join(lines) + "\n"
+
+
+def write_csv(rows, file):
+    def cell(value):
+        return f"{value:.6g}" if isinstance(value, float) else value
+
+    with file.open("w", newline="") as table:
+        writer = csv.DictWriter(table, rows[0])
+        writer.writeheader()
+        writer.writerows({name: cell(value) for name, value in r.items()} for r in rows)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--data")
+    parser.add_argument("--only", choices=(*IMAGES, SYNTHETIC), help="one dataset")
     parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
-    RESULTS.mkdir(exist_ok=True)
-    rows = []
-    for name, label, X, domain, radius in classes(options.data):
-        for epsilon in EPSILONS:
-            for delta in DELTAS:
-                errors = cell(X, domain, radius, epsilon, delta, options.repeats)
-                rows.append({"dataset": name, "class": label, "n": len(X), "epsilon": epsilon, "delta": delta, **errors})
-        gains = [r["paper"] / r["auto"] for r in rows if r["dataset"] == name and r["class"] == label]
-        print(f"{name} {label}: paper / auto {np.median(gains):.0f}", flush=True)
-    with (RESULTS / "utility.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in r.items()} for r in rows)
-    for name in dict.fromkeys(r["dataset"] for r in rows):
-        picture(name, [r for r in rows if r["dataset"] == name])
-    (RESULTS / "utility.md").write_text(markdown(rows), encoding="utf-8")
-    print(markdown(rows))
+    options.output.mkdir(parents=True, exist_ok=True)
+    groups = {}
+    for case in cases(options.data, options.only):
+        facts = {"dataset": case.dataset, "class": case.label, "n": len(case.X)}
+        rows = []
+        for epsilon, delta in product(EPSILONS, DELTAS):
+            errors = compare(case, epsilon, delta, options.repeats)
+            rows.append({**facts, "epsilon": epsilon, "delta": delta, **errors})
+        groups.setdefault(case.dataset, []).extend(rows)
+        gain = np.median([r["paper"] / r["auto"] for r in rows])
+        print(f"{case.dataset} {case.label}: paper / auto {gain:.0f}", flush=True)
+    write_csv([row for rows in groups.values() for row in rows], options.output / "utility.csv")
+    for name, rows in groups.items():
+        picture(name, rows, options.output)
+    text = markdown(groups)
+    (options.output / "utility.md").write_text(text, encoding="utf-8")
+    print(text)
 
 
 if __name__ == "__main__":

@@ -13,16 +13,18 @@ _HOME = {
     "TangentGaussian": "mechanisms",
     "RiemannianLaplace": "mechanisms",
     "ExtrinsicGaussian": "mechanisms",
-    "private_mean": "mean",
-    "PrivateFrechetMean": "estimators",
-    "Ledger": "ledger",
-    "BudgetExceeded": "ledger",
+    "private_mean": "statistics.mean",
+    "PrivateFrechetMean": "learn",
+    "Ledger": "privacy.ledger",
+    "BudgetExceeded": "privacy.ledger",
 }
 
-__all__ = sorted(_HOME)
+__all__ = [*sorted(_HOME), "__version__"]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("spdp")
     if name in _HOME:
         return getattr(import_module(f"spdp.{_HOME[name]}"), name)
     raise AttributeError(f"module 'spdp' has no attribute {name!r}")

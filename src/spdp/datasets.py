@@ -1,7 +1,9 @@
 """Data to try things on: public or made up, never private.
 
-Image sets are looked for in a local directory first (``SPDP_DATA``, or the ``data`` argument), then downloaded by the ecosystem's own
-means: scikit-learn's ``fetch_openml``, or MedMNIST's files by checksum with pooch (extra ``datasets``). ``digits`` needs neither.
+Image sets are looked for in a local directory first (``SPDP_DATA``, or the ``data``
+argument), then downloaded by the ecosystem's own means: scikit-learn's
+``fetch_openml``, or MedMNIST's files by checksum with pooch (extra ``datasets``).
+``digits`` needs neither.
 """
 
 import gzip
@@ -15,33 +17,39 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spdp.choices import positive
 from spdp.errors import DataError, ParameterError
-from spdp.privacy import check_positive
 
 __all__ = ["DATASETS", "ImageSet", "load_images", "read_idx", "synthetic_spd"]
 
 
-def synthetic_spd(n: int, k: int, radius: float = 0.25, random_state: int | np.random.Generator | None = None) -> NDArray[np.float64]:
-    """The paper's synthetic records: eigenvalues uniform in [e^-r, e^r], eigenvectors Haar-distributed; shape (n, k, k)."""
+def synthetic_spd(
+    n: int, k: int, radius: float = 0.25, random_state: int | np.random.Generator | None = None
+) -> NDArray[np.float64]:
+    """The paper's synthetic records.
+
+    Eigenvalues uniform in [e^-r, e^r], eigenvectors Haar-distributed; shape (n, k, k).
+    """
     if n < 1 or k < 1:
         raise ParameterError(f"n and k must be at least 1, got {n} and {k}")
-    r = check_positive("radius", radius)
+    r = positive("radius", radius)
     rng = np.random.default_rng(random_state)
     Q, R = np.linalg.qr(rng.standard_normal((n, k, k)))
-    Q *= np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None, :]  # makes QR's orthogonal factor Haar-distributed
+    # makes QR's orthogonal factor Haar-distributed
+    Q *= np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None, :]
     w = rng.uniform(np.exp(-r), np.exp(r), (n, k))
     X = (Q * w[:, None, :]) @ Q.transpose(0, 2, 1)
     return np.asarray(0.5 * (X + X.transpose(0, 2, 1)))
 
 
 class ImageSet(NamedTuple):
-    """Images (n, H, W) or (n, H, W, 3) as uint8, integer labels, and where they came from."""
+    """Images with their labels, and where they came from."""
 
     name: str
-    images: NDArray[np.uint8]
-    labels: NDArray[np.int64]
+    images: NDArray[np.uint8]  # (n, H, W) or (n, H, W, 3)
+    labels: NDArray[np.int64]  # (n,)
     source: str
-    official: bool  # the checksum is that of the official file, or the ecosystem's own loader vouches for it
+    official: bool  # by the official file's checksum, or on a trusted loader's word
 
     def of_class(self, label: int) -> NDArray[np.uint8]:
         """The images of one class."""
@@ -51,35 +59,56 @@ class ImageSet(NamedTuple):
 class _Known(NamedTuple):
     """Where a dataset is looked for, and where it comes from."""
 
-    folders: tuple[str, ...]
-    files: tuple[tuple[str, str], ...]  # (images, labels) patterns, the same for an npz that holds both
-    md5: str | None  # of the official image file
-    openml: str | None
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # of one image
+    folders: tuple[str, ...] = ()
+    # patterns (images, labels), the same for an npz that holds both
+    files: tuple[tuple[str, str], ...] = ()
+    md5: str | None = None  # of the official image file
+    openml: str | None = None
 
 
-_IDX = (("train-images*idx3-ubyte*", "train-labels*idx1-ubyte*"),)
+_IDX = ("train-images*idx3-ubyte*", "train-labels*idx1-ubyte*")
 _MEDMNIST = "https://zenodo.org/records/10519652/files/"
 
 
 def _med(name: str, md5: str, shape: tuple[int, ...]) -> _Known:
-    return _Known(("medmnist", name), ((f"{name}.npz", f"{name}.npz"), (f"{name}[-_]*.npz", f"{name}[-_]*.npz")), md5, None, shape)
+    patterns = (f"{name}.npz", f"{name}[-_]*.npz")
+    files = tuple((pattern, pattern) for pattern in patterns)
+    return _Known(shape, ("medmnist", name), files, md5)
 
 
 DATASETS: dict[str, _Known] = {
-    "digits": _Known((), (), None, None, (8, 8)),
-    "mnist": _Known(("mnist", "MNIST/raw"), _IDX, "f68b3c2dcbeaaa9fbdd348bbdeb94873", "mnist_784", (28, 28)),
+    "digits": _Known((8, 8)),
+    "mnist": _Known(
+        shape=(28, 28),
+        folders=("mnist", "MNIST/raw"),
+        files=(_IDX,),
+        md5="f68b3c2dcbeaaa9fbdd348bbdeb94873",
+        openml="mnist_784",
+    ),
     "fashionmnist": _Known(
-        ("fashionmnist", "fashion-mnist", "FashionMNIST/raw"), _IDX, "8d4fb7e6c68d591d4c3dfef9ec88bf0d", "Fashion-MNIST", (28, 28)
+        shape=(28, 28),
+        folders=("fashionmnist", "fashion-mnist", "FashionMNIST/raw"),
+        files=(_IDX,),
+        md5="8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+        openml="Fashion-MNIST",
     ),
     "kmnist": _Known(
-        ("kmnist", "KMNIST/raw"),
-        (("kmnist-train-imgs.npz", "kmnist-train-labels.npz"), ("kmnist-test-imgs.npz", "kmnist-test-labels.npz"), *_IDX),
-        None,
-        "Kuzushiji-MNIST",
-        (28, 28),
+        shape=(28, 28),
+        folders=("kmnist", "KMNIST/raw"),
+        files=(
+            ("kmnist-train-imgs.npz", "kmnist-train-labels.npz"),
+            ("kmnist-test-imgs.npz", "kmnist-test-labels.npz"),
+            _IDX,
+        ),
+        openml="Kuzushiji-MNIST",
     ),
-    "cifar10": _Known(("cifar10", "cifar-10-batches-py"), (("cifar10.npz", "cifar10.npz"),), None, "CIFAR_10", (32, 32, 3)),
+    "cifar10": _Known(
+        shape=(32, 32, 3),
+        folders=("cifar10", "cifar-10-batches-py"),
+        files=(("cifar10.npz", "cifar10.npz"),),
+        openml="CIFAR_10",
+    ),
     "pathmnist": _med("pathmnist", "a8b06965200029087d5bd730944a56c1", (28, 28, 3)),
     "octmnist": _med("octmnist", "c68d92d5b585d8d81f7112f81e2d0842", (28, 28)),
     "pneumoniamnist": _med("pneumoniamnist", "28209eda62fecd6e6a2d98b1501bb15f", (28, 28)),
@@ -89,7 +118,9 @@ DATASETS: dict[str, _Known] = {
 
 
 def load_images(name: str, data: str | Path | None = None, download: bool = True) -> ImageSet:
-    """Training images of a dataset: local if they are there, else downloaded, else an error that says what to put where.
+    """Training images of a dataset.
+
+    Local if they are there, else downloaded, else an error that says what to put where.
 
     Parameters
     ----------
@@ -104,11 +135,7 @@ def load_images(name: str, data: str | Path | None = None, download: bool = True
     if key not in DATASETS:
         raise ParameterError(f"unknown dataset {name!r}; expected one of {', '.join(DATASETS)}")
     if key == "digits":
-        from sklearn.datasets import load_digits
-
-        bunch = load_digits()
-        images = np.rint(bunch.images * (255.0 / 16.0)).astype(np.uint8)
-        return ImageSet(key, images, bunch.target.astype(np.int64), "scikit-learn", True)
+        return _digits()
     local = data if data is not None else os.environ.get("SPDP_DATA")
     if local is not None:
         if not Path(local).is_dir():
@@ -121,8 +148,18 @@ def load_images(name: str, data: str | Path | None = None, download: bool = True
         if found is not None:
             return found
     patterns = " or ".join(sorted({pair[0] for pair in DATASETS[key].files}))
-    folder = DATASETS[key].folders[0]
-    raise DataError(f"{key} is not at hand: put {patterns} into {local or '$SPDP_DATA'}/{folder}/ (or set SPDP_DATA), or go online")
+    folder = f"{local or '$SPDP_DATA'}/{DATASETS[key].folders[0]}/"
+    raise DataError(
+        f"{key} is not at hand: put {patterns} into {folder} (or set SPDP_DATA), or go online"
+    )
+
+
+def _digits() -> ImageSet:
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    images = np.rint(bunch.images * (255.0 / 16.0)).astype(np.uint8)
+    return ImageSet("digits", images, bunch.target.astype(np.int64), "scikit-learn", True)
 
 
 def _local(name: str, root: Path) -> ImageSet | None:
@@ -138,17 +175,25 @@ def _local(name: str, root: Path) -> ImageSet | None:
 
 def _read(name: str, images: Path, labels: Path) -> ImageSet:
     try:
-        X, y = _array(images, ("train_images", "images", "arr_0")), _array(labels, ("train_labels", "labels", "arr_0"))
+        X = _array(images, ("train_images", "images", "arr_0"))
+        y = _array(labels, ("train_labels", "labels", "arr_0"))
     except DataError:
         raise
     except Exception as error:
-        raise DataError(f"{images}: cannot be read, it may be damaged or truncated ({error})") from None
+        raise DataError(
+            f"{images}: cannot be read, it may be damaged or truncated ({error})"
+        ) from None
     known = DATASETS[name]
     y = y.reshape(-1).astype(np.int64)[: len(X)]
     if len(X) != len(y) or X.shape[1:] != known.shape:
-        raise DataError(f"{images}: {X.shape} images and {len(y)} labels; expected (n, {', '.join(map(str, known.shape))})")
-    official = known.md5 is not None and hashlib.md5(images.read_bytes(), usedforsecurity=False).hexdigest() == known.md5
+        sizes = ", ".join(map(str, known.shape))
+        raise DataError(f"{images}: {X.shape} images and {len(y)} labels; expected (n, {sizes})")
+    official = known.md5 is not None and _md5(images) == known.md5
     return ImageSet(name, X.astype(np.uint8), y, str(images), official)
+
+
+def _md5(file: Path) -> str:
+    return hashlib.md5(file.read_bytes(), usedforsecurity=False).hexdigest()
 
 
 def _array(file: Path, keys: tuple[str, ...]) -> NDArray[Any]:
@@ -158,7 +203,8 @@ def _array(file: Path, keys: tuple[str, ...]) -> NDArray[Any]:
         for key in keys:
             if key in archive:
                 return np.asarray(archive[key])
-        raise DataError(f"{file}: no array {' or '.join(keys)}; it holds {', '.join(archive.files)}")
+        names = ", ".join(archive.files)
+        raise DataError(f"{file}: no array {' or '.join(keys)}; it holds {names}")
 
 
 def read_idx(file: str | Path) -> NDArray[Any]:
@@ -171,30 +217,36 @@ def read_idx(file: str | Path) -> NDArray[Any]:
             raise DataError(f"{path}: not an idx file of unsigned bytes")
         shape = struct.unpack(f">{head[3]}I", stream.read(4 * head[3]))
         data = stream.read()
-    if len(data) != int(np.prod(shape)):
-        raise DataError(f"{path}: truncated, {len(data)} of {int(np.prod(shape))} bytes")
+    wanted = int(np.prod(shape))
+    if len(data) != wanted:
+        raise DataError(f"{path}: truncated, {len(data)} of {wanted} bytes")
     return np.frombuffer(data, np.uint8).reshape(shape)
 
 
 def _openml(name: str) -> ImageSet | None:
-    """From OpenML, through scikit-learn, which caches and verifies; None when offline."""
+    """From OpenML, by scikit-learn, which caches and verifies; None when offline."""
     from urllib.error import URLError
 
     from sklearn.datasets import fetch_openml
 
     known = DATASETS[name]
     try:
-        bunch = fetch_openml(known.openml, version=1, as_frame=False, parser="auto", n_retries=1, delay=0.1)
+        bunch = fetch_openml(
+            known.openml, version=1, as_frame=False, parser="auto", n_retries=1, delay=0.1
+        )
     except (URLError, OSError):
         return None
-    X = bunch.data.astype(np.uint8)
-    X = np.moveaxis(X.reshape(-1, 3, 32, 32), 1, 3) if name == "cifar10" else X.reshape(-1, *known.shape)
-    train = 50_000 if name == "cifar10" else 60_000  # OpenML appends the test images
-    return ImageSet(name, X[:train], bunch.target[:train].astype(np.int64), f"OpenML {known.openml}", True)
+    X, y = bunch.data.astype(np.uint8), bunch.target.astype(np.int64)
+    # OpenML appends the test images
+    if name == "cifar10":
+        train, X = 50_000, np.moveaxis(X.reshape(-1, 3, 32, 32), 1, 3)
+    else:
+        train, X = 60_000, X.reshape(-1, *known.shape)
+    return ImageSet(name, X[:train], y[:train], f"OpenML {known.openml}", True)
 
 
 def _medmnist(name: str) -> ImageSet | None:
-    """MedMNIST's official file by checksum, with a progress bar; None when offline or without pooch."""
+    """MedMNIST's official file, by checksum; None when offline or without pooch."""
     try:
         import pooch
     except ImportError:
@@ -202,7 +254,11 @@ def _medmnist(name: str) -> ImageSet | None:
     known = DATASETS[name]
     try:
         file = pooch.retrieve(
-            f"{_MEDMNIST}{name}.npz", known_hash=f"md5:{known.md5}", path=pooch.os_cache("spdp"), fname=f"{name}.npz", progressbar=True
+            f"{_MEDMNIST}{name}.npz",
+            known_hash=f"md5:{known.md5}",
+            path=pooch.os_cache("spdp"),
+            fname=f"{name}.npz",
+            progressbar=True,
         )
     except OSError:
         return None

@@ -1,14 +1,23 @@
-r"""Images to SPD matrices: region covariance descriptors (Tuzel, Porikli, Meer 2006) with provable eigenvalue bounds.
+r"""Images to SPD matrices: region covariance descriptors with provable bounds.
 
-At each pixel   φ = [x, y, I (one entry per channel), |I_x|, |I_y|, |I_xx|, |I_yy|, √(I_x² + I_y²), arctan(|I_x|/|I_y|)]
-with x, y, I in [0, 1]; the descriptor is R = cov(φ) + η·Id, with 1/|S| normalisation: 9×9 for gray images, 11×11 for RGB.
+At each pixel (Tuzel, Porikli, Meer 2006)
 
-Bounds. I_x is the 3×3 kernel (1 2 1)ᵀ(1 0 −1)/4 and I_xx the 5×5 kernel (1 4 6 4 1)ᵀ(1 0 −2 0 1)/32; their positive weights sum to 1 and
-so do their negative ones, hence all four derivatives lie in [−1, 1] provided the border replicates pixels (it does). So feature i lies in
-[0, c_i] with c = (1, 1, 1 per channel, 1, 1, 1, 1, √2, π/2), and λ_min(R) ≥ η because a covariance is positive semidefinite.
+    φ = [x, y, I (one entry per channel), |I_x|, |I_y|, |I_xx|, |I_yy|,
+         √(I_x² + I_y²), arctan(|I_x|/|I_y|)]         with x, y, I in [0, 1];
 
-* tight: a variable in [0, c] has variance at most c²/4 (Popoviciu), and λ_max ≤ trace, so λ_max ≤ Σ c_i²/4 + η: 2.867 (gray), 3.367 (RGB).
-* paper (theorem 5 as proven in its appendix; the main text prints 14 and 16): |φ_i − mean| ≤ c_i, so λ_max ≤ Σ c_i² + η ≤ 12 + η, 14 + η.
+the descriptor is R = cov(φ) + η·Id, with 1/|S| normalisation: 9×9 for gray images,
+11×11 for RGB.
+
+Bounds. I_x is the 3×3 kernel (1 2 1)ᵀ(1 0 −1)/4, I_xx the 5×5 kernel
+(1 4 6 4 1)ᵀ(1 0 −2 0 1)/32. Their positive weights sum to 1 and so do their negative
+ones, hence all four derivatives lie in [−1, 1], provided the border replicates pixels
+(it does). So feature i lies in [0, c_i] with c = (1, 1, 1 per channel, 1, 1, 1, 1, √2,
+π/2), and λ_min(R) ≥ η because a covariance is positive semidefinite.
+
+* tight: a variable in [0, c] has variance at most c²/4 (Popoviciu), and λ_max ≤ trace,
+  so λ_max ≤ Σ c_i²/4 + η: 2.867 (gray), 3.367 (RGB).
+* paper (theorem 5 as its appendix proves it; the main text prints 14 and 16):
+  |φ_i − mean| ≤ c_i, so λ_max ≤ Σ c_i² + η ≤ 12 + η (gray), 14 + η (RGB).
 """
 
 from typing import Any
@@ -17,9 +26,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from spdp.choices import positive
 from spdp.domain import EigenvalueBounds
 from spdp.errors import DataError, ParameterError
-from spdp.privacy import check_positive
 
 __all__ = ["CovarianceDescriptors", "covariance_descriptors", "descriptor_bounds", "paper_radius"]
 
@@ -27,7 +36,9 @@ Array = NDArray[np.float64]
 
 SMALLEST = 5  # pixels per side: the second derivative's kernel
 CHUNK_PIXELS = 1 << 16  # pixels worked on at once, so that features stay in cache
-COMMON = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, np.sqrt(2.0), np.pi / 2)  # bounds of all features but the channels
+# bounds of all features but the channels
+COMMON = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, np.sqrt(2.0), np.pi / 2)
+PAPER_TOP = {1: 12.0, 3: 14.0}  # the paper's λ_max, by channels
 
 
 def _check_channels(channels: int) -> int:
@@ -37,7 +48,9 @@ def _check_channels(channels: int) -> int:
 
 
 def descriptor_bounds(channels: int, eta: float = 1e-6, bound: str = "tight") -> EigenvalueBounds:
-    """Public eigenvalue bounds that no image's descriptor can escape; see the module's text for the proofs.
+    """Public eigenvalue bounds that no image's descriptor can escape.
+
+    The module's text has the proofs.
 
     Parameters
     ----------
@@ -46,66 +59,78 @@ def descriptor_bounds(channels: int, eta: float = 1e-6, bound: str = "tight") ->
         The regularisation of the descriptors.
     bound : "tight" or "paper"
     """
-    e = check_positive("eta", eta)
+    e = positive("eta", eta)
     squares = _check_channels(channels) + sum(c * c for c in COMMON)
     if bound == "tight":
         top = squares / 4
     elif bound == "paper":
-        top = 12.0 if channels == 1 else 14.0
+        top = PAPER_TOP[channels]
     else:
         raise ParameterError(f"bound must be 'tight' or 'paper', got {bound!r}")
     return EigenvalueBounds(e, (top + e) * (1 + 1e-9))
 
 
 def paper_radius(channels: int, eta: float = 1e-6) -> float:
-    """The paper's geodesic radius around the identity, √k·max(|ln η|, ln(12 + η)) (theorem 5)."""
-    top = (12.0 if _check_channels(channels) == 1 else 14.0) + check_positive("eta", eta)
+    """The paper's geodesic radius around the identity (theorem 5).
+
+    √k·max(|ln η|, ln(12 + η)), with 14 in place of 12 for RGB.
+    """
+    top = PAPER_TOP[_check_channels(channels)] + positive("eta", eta)
     return float(np.sqrt(8 + channels) * max(abs(np.log(eta)), np.log(top)))
 
 
 def covariance_descriptors(images: ArrayLike, eta: float = 1e-6) -> Array:
-    """Covariance descriptors (n, k, k) of images, k = 9 for gray (n, H, W) and 11 for RGB (n, H, W, 3).
+    """Covariance descriptors (n, k, k) of images.
 
-    Images are uint8, or float in [0, 1], of at least 5×5 pixels. Derivatives of RGB images are those of the channels' mean, which
-    keeps the bounds.
+    k = 9 for gray images (n, H, W), 11 for RGB (n, H, W, 3). Images are uint8, or float
+    in [0, 1], of at least 5×5 pixels. Derivatives of RGB images are those of the
+    channels' mean, which keeps the bounds.
     """
     A = image_stack(images)
-    n, height, width = A.shape[:3]
-    features = _Features(height, width, A.shape[3], check_positive("eta", eta))
-    R = np.empty((n, 8 + A.shape[3], 8 + A.shape[3]))
+    n, height, width, channels = A.shape
+    k = 8 + channels
+    features = _Features(height, width, channels, positive("eta", eta))
+    R = np.empty((n, k, k))
     step = max(1, CHUNK_PIXELS // (height * width))
     for start in range(0, n, step):
-        R[start : start + step] = features.covariance(_intensities(A[start : start + step], start))
+        chunk = slice(start, start + step)
+        R[chunk] = features.covariance(_intensities(A[chunk], start))
     return R
 
 
 def image_stack(images: ArrayLike) -> NDArray[Any]:
-    """Images as an array (n, H, W, channels) of uint8 or float, or an error that repeats the shape."""
+    """Images as an array (n, H, W, channels) of uint8 or float, or an error."""
     A = np.asarray(images)
     if A.ndim == 3:
         A = A[..., None]
     if A.ndim != 4 or A.shape[3] not in (1, 3) or 0 in A.shape:
-        raise DataError(f"images have shape {np.shape(images)}; expected (n, H, W) gray or (n, H, W, 3) RGB")
-    if min(A.shape[1:3]) < SMALLEST:
-        raise DataError(f"images are {A.shape[1]}×{A.shape[2]}; at least {SMALLEST}×{SMALLEST} pixels are needed")
+        raise DataError(
+            f"images have shape {np.shape(images)}; expected (n, H, W) gray or (n, H, W, 3) RGB"
+        )
+    height, width = A.shape[1:3]
+    if min(height, width) < SMALLEST:
+        raise DataError(
+            f"images are {height}×{width}; at least {SMALLEST}×{SMALLEST} pixels are needed"
+        )
     if A.dtype != np.uint8 and A.dtype.kind != "f":
         raise DataError(f"images have dtype {A.dtype}; expected uint8, or float in [0, 1]")
     return A
 
 
 def _intensities(A: NDArray[Any], offset: int) -> Array:
-    """Channels first, in [0, 1]."""
+    """Channels first, in [0, 1]; ``offset`` is the first image's index."""
     B = np.moveaxis(A, 3, 1).astype(np.float64)
     if A.dtype == np.uint8:
         return np.asarray(B / 255.0)
     outside = ~((B >= 0) & (B <= 1)).all(axis=(1, 2, 3))
     if outside.any():
-        raise DataError(f"image {offset + int(np.argmax(outside))} has values outside [0, 1]; scale float images first")
+        i = offset + int(np.argmax(outside))
+        raise DataError(f"image {i} has values outside [0, 1]; scale float images first")
     return np.asarray(B)
 
 
 class _Features:
-    """Covariances of the features of images of one size; arrays are reused from chunk to chunk."""
+    """Covariances of the features of images of one size."""
 
     def __init__(self, height: int, width: int, channels: int, eta: float) -> None:
         self.height, self.width, self.channels, self.eta = height, width, channels, eta
@@ -113,31 +138,44 @@ class _Features:
         self.position = np.stack([x - x.mean(), y - y.mean()])
 
     def covariance(self, I: Array) -> Array:
-        m, h, w = len(I), self.height, self.width
-        gray = I[:, 0] if self.channels == 1 else I.mean(axis=1)
-        P = np.pad(gray, ((0, 0), (2, 2), (2, 2)), mode="edge")
-        inner = P[:, 1:-1, 1:-1]
-        down = inner[:, :-2] + 2.0 * inner[:, 1:-1] + inner[:, 2:]  # (1 2 1) along columns
-        across = inner[:, :, :-2] + 2.0 * inner[:, :, 1:-1] + inner[:, :, 2:]
-        tall = (P[:, :-4] + P[:, 4:]) + 4.0 * (P[:, 1:-3] + P[:, 3:-1]) + 6.0 * P[:, 2:-2]
-        wide = (P[:, :, :-4] + P[:, :, 4:]) + 4.0 * (P[:, :, 1:-3] + P[:, :, 3:-1]) + 6.0 * P[:, :, 2:-2]
-        c = self.channels
-        F = np.empty((m, 8 + c, h, w))
+        """Descriptors (m, k, k) of images (m, channels, H, W)."""
+        m, k, pixels = len(I), 8 + self.channels, self.height * self.width
+        F = np.empty((m, k, self.height, self.width))
         F[:, :2] = self.position
-        F[:, 2 : 2 + c] = I
-        ix, iy = F[:, 2 + c], F[:, 3 + c]
-        np.abs((down[:, :, :-2] - down[:, :, 2:]) * 0.25, out=ix)
-        np.abs((across[:, :-2] - across[:, 2:]) * 0.25, out=iy)
-        np.abs((tall[:, :, :-4] + tall[:, :, 4:] - 2.0 * tall[:, :, 2:-2]) / 32.0, out=F[:, 4 + c])
-        np.abs((wide[:, :-4] + wide[:, 4:] - 2.0 * wide[:, 2:-2]) / 32.0, out=F[:, 5 + c])
-        np.sqrt(ix * ix + iy * iy, out=F[:, 6 + c])
-        np.arctan2(ix, iy, out=F[:, 7 + c])
-        G = F.reshape(m, 8 + c, h * w)
+        F[:, 2:-6] = I
+        self._derivatives(I[:, 0] if self.channels == 1 else I.mean(axis=1), F[:, -6:])
+        G = F.reshape(m, k, pixels)
         G[:, 2:] -= G[:, 2:].mean(axis=2, keepdims=True)
-        R = G @ G.transpose(0, 2, 1) / (h * w)
+        R = G @ G.transpose(0, 2, 1) / pixels
         R = 0.5 * (R + R.transpose(0, 2, 1))
-        R[:, range(8 + c), range(8 + c)] += self.eta
+        R[:, range(k), range(k)] += self.eta
         return np.asarray(R)
+
+    @staticmethod
+    def _derivatives(gray: Array, out: Array) -> None:
+        """Fill in the six features that come from derivatives."""
+        P = np.pad(gray, ((0, 0), (2, 2), (2, 2)), mode="edge")
+        turned = P.transpose(0, 2, 1)
+        ix, iy = out[:, 0], out[:, 1]
+        np.abs(_first(P), out=ix)
+        np.abs(_first(turned).transpose(0, 2, 1), out=iy)
+        np.abs(_second(P), out=out[:, 2])
+        np.abs(_second(turned).transpose(0, 2, 1), out=out[:, 3])
+        np.sqrt(ix * ix + iy * iy, out=out[:, 4])
+        np.arctan2(ix, iy, out=out[:, 5])
+
+
+def _first(P: Array) -> Array:
+    """I_x of images padded by two pixels: (1 2 1)ᵀ(1 0 −1)/4."""
+    A = P[:, 1:-1, 1:-1]
+    smooth = A[:, :-2] + 2.0 * A[:, 1:-1] + A[:, 2:]
+    return (smooth[:, :, :-2] - smooth[:, :, 2:]) * 0.25
+
+
+def _second(P: Array) -> Array:
+    """I_xx of images padded by two pixels: (1 4 6 4 1)ᵀ(1 0 −2 0 1)/32."""
+    smooth = (P[:, :-4] + P[:, 4:]) + 4.0 * (P[:, 1:-3] + P[:, 3:-1]) + 6.0 * P[:, 2:-2]
+    return (smooth[:, :, :-4] + smooth[:, :, 4:] - 2.0 * smooth[:, :, 2:-2]) / 32.0
 
 
 class CovarianceDescriptors(TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -1,11 +1,14 @@
-r"""Probability laws on SPD matrices whose log-vectors follow a law on R^d: for study and simulation, never for release.
+r"""Probability laws on SPD matrices whose log-vectors follow a law on R^d.
 
-X ~ LogGaussian(M, Σ) iff vecd Logm X ~ N(vecd Logm M, Σ); X ~ LogLaplace(M, σ), the Riemannian Laplace law, iff vecd Logm X
-has density ∝ exp(−‖y − vecd Logm M‖₂/σ). Densities are with respect to Lebesgue measure on vecd(X), so they carry the Jacobian
+X ~ LogGaussian(M, Σ) iff vecd Logm X ~ N(vecd Logm M, Σ); X ~ LogLaplace(M, σ), the
+Riemannian Laplace law, iff vecd Logm X has density ∝ exp(−‖y − vecd Logm M‖₂/σ).
+Densities are with respect to Lebesgue measure on vecd(X), so they carry the Jacobian
 
-    J(X) = (1/det X)·Π_{i<j} h(λ_i, λ_j),   h = (ln λ_i − ln λ_j)/(λ_i − λ_j),   1/λ_i where eigenvalues coincide.
+    J(X) = (1/det X)·Π_{i<j} h(λ_i, λ_j),   h = (ln λ_i − ln λ_j)/(λ_i − λ_j),
 
-(The paper's definition 1 prints h without its denominator.) Samples come from NumPy generators.
+with h = 1/λ_i where eigenvalues coincide. (The paper's definition 1 prints h without
+its denominator.) Samples come from NumPy generators: for study and simulation, never
+for release.
 """
 
 import math
@@ -15,10 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
-from spdp import kernels
+from spdp.blocks import matrix_stack
+from spdp.choices import positive
 from spdp.errors import ParameterError
-from spdp.geometry import expm, invvecd, logm, matrix_stack, vecd
-from spdp.privacy import check_positive
+from spdp.geometry import expm, invvecd, logm, vecd
+from spdp.kernels import kernels_for
 from spdp.progress import track
 
 __all__ = ["LogGaussian", "LogLaplace", "log_jacobian"]
@@ -33,11 +37,12 @@ CHUNK = 1024  # chain steps whose proposals are drawn at once
 def log_jacobian(X: ArrayLike) -> Any:
     """ln J(X) of the map vecd X ↦ vecd Logm X, stable for coinciding eigenvalues.
 
-    With l = ln λ and t = l_i − l_j,  ln h = −(l_i + l_j)/2 − ln(sinh(t/2)/(t/2)), which is even and smooth in t.
+    With l = ln λ and t = l_i − l_j, ln h = −(l_i + l_j)/2 − ln(sinh(t/2)/(t/2)), which
+    is even and smooth in t.
     """
     A = matrix_stack(X)
     logm(A)  # raises for what is not SPD
-    w, _, _ = kernels.eigh(A.reshape(-1, *A.shape[-2:]))
+    w, _, _ = kernels_for(A).eigh(A.reshape(-1, *A.shape[-2:]))
     l = np.log(w).reshape(A.shape[:-1])
     i, j = np.triu_indices(A.shape[-1], 1)
     u = 0.5 * np.abs(l[..., i] - l[..., j])
@@ -49,7 +54,7 @@ def log_jacobian(X: ArrayLike) -> Any:
 
 
 class _LogLaw:
-    """What the two laws share: a mean, its log-vector, and the way from log-vectors to matrices."""
+    """What the two laws share: a mean, its log-vector, and the way to matrices."""
 
     def __init__(self, mean: ArrayLike) -> None:
         M = matrix_stack(mean, "mean")
@@ -65,9 +70,9 @@ class _LogLaw:
         return X.reshape(*shape, *self.mean.shape)
 
     def _offsets(self, X: ArrayLike) -> Array:
-        A = matrix_stack(X)
-        if A.shape[-1] != len(self.mean):
-            raise ParameterError(f"X has shape {A.shape}; expected (..., {len(self.mean)}, {len(self.mean)})")
+        A, k = matrix_stack(X), len(self.mean)
+        if A.shape[-1] != k:
+            raise ParameterError(f"X has shape {A.shape}; expected (..., {k}, {k})")
         return np.asarray(vecd(logm(A)) - self.location)
 
 
@@ -91,7 +96,7 @@ class LogGaussian(_LogLaw):
         C = np.asarray(cov, dtype=np.float64)
         d = self.dimension
         if C.ndim == 0:
-            C = check_positive("cov", float(C)) * np.eye(d)
+            C = positive("cov", float(C)) * np.eye(d)
         if C.shape != (d, d):
             raise ParameterError(f"cov has shape {C.shape}; expected a number or ({d}, {d})")
         logm(C)  # raises, naming the reason, unless SPD
@@ -105,15 +110,17 @@ class LogGaussian(_LogLaw):
 
     def logpdf(self, X: ArrayLike) -> Any:
         """Log density at X with respect to Lebesgue measure on vecd(X)."""
-        y = self._offsets(X)
-        z = solve_triangular(self._root, y.reshape(-1, self.dimension).T, lower=True).T.reshape(y.shape)
-        log_det = np.log(np.diagonal(self._root)).sum()
-        normal = -0.5 * (z * z).sum(axis=-1) - log_det - 0.5 * self.dimension * math.log(2 * math.pi)
-        return log_jacobian(X) + normal
+        d, y = self.dimension, self._offsets(X)
+        z = solve_triangular(self._root, y.reshape(-1, d).T, lower=True)
+        square = (z * z).sum(axis=0).reshape(y.shape[:-1])
+        log_norm = np.log(np.diagonal(self._root)).sum() + 0.5 * d * math.log(2 * math.pi)
+        return log_jacobian(X) - 0.5 * square - log_norm
 
 
 class LogLaplace(_LogLaw):
-    """Riemannian Laplace law with density ∝ exp(−ρ(X, M)/σ) for the log-Euclidean volume (Reimherr et al. 2021).
+    """Riemannian Laplace law on SPD(k) (Reimherr, Bharath, Soto 2021).
+
+    Its density for the log-Euclidean volume is ∝ exp(−ρ(X, M)/σ).
 
     Parameters
     ----------
@@ -125,20 +132,35 @@ class LogLaplace(_LogLaw):
 
     def __init__(self, mean: ArrayLike, scale: float) -> None:
         super().__init__(mean)
-        self.scale = check_positive("scale", scale)
+        self.scale = positive("scale", scale)
 
-    def rvs(self, size: Size = None, random_state: Seed = None, method: str = "exact", burn_in: int = 50_000) -> Array:
+    def rvs(
+        self,
+        size: Size = None,
+        random_state: Seed = None,
+        method: str = "exact",
+        burn_in: int = 50_000,
+    ) -> Array:
         """Random matrices of shape ``(*size, k, k)``.
 
-        ``method="exact"`` draws a radius from Gamma(d, σ) and a uniform direction: by the isometry this is the law itself.
-        ``method="mcmc"`` is the paper's random walk with the corrected acceptance rule, one chain per draw, started at a random point
-        of the manifold. A finite chain only approximates the law, and is kept to reproduce the paper. (Started at M itself it would not
-        move for large k: the first step is accepted with probability about e^(-√d), and the "release" would be M.)
+        ``method="exact"`` draws a radius from Gamma(d, σ) and a uniform direction: by
+        the isometry this is the law itself. ``method="mcmc"`` is the paper's random
+        walk with the corrected acceptance rule, one chain per draw, started at a random
+        point of the manifold. A finite chain only approximates the law, and is kept to
+        reproduce the paper. (Started at M itself it would not move for large k: the
+        first step is accepted with probability about e^(-√d), and the "release" would
+        be M.)
         """
-        return self._matrices(self.offsets(_count(size), random_state, method, burn_in), size)
+        offsets = self.offsets(_count(size), random_state, method, burn_in)
+        return self._matrices(offsets, size)
 
-    def offsets(self, m: int, random_state: Seed = None, method: str = "exact", burn_in: int = 50_000) -> Array:
-        """Log-vectors of ``m`` draws relative to the mean's, shape (m, d): the same draws without matrix exponentials."""
+    def offsets(
+        self, m: int, random_state: Seed = None, method: str = "exact", burn_in: int = 50_000
+    ) -> Array:
+        """Log-vectors (m, d) of draws, relative to the mean's.
+
+        The draws of :meth:`rvs`, without matrix exponentials.
+        """
         if method == "exact":
             return laplace_vectors(m, self.dimension, self.scale, random_state)
         if method == "mcmc":
@@ -146,18 +168,20 @@ class LogLaplace(_LogLaw):
         raise ParameterError(f"method must be 'exact' or 'mcmc', got {method!r}")
 
     def _chains(self, m: int, burn_in: int, random_state: Seed) -> Array:
-        """End points, relative to the mean, of ``m`` random walks of ``burn_in`` steps in log coordinates.
+        """End points, relative to the mean, of random walks in log coordinates.
 
-        Candidate x + σ·N(0, I), accepted with probability min(1, exp((‖x‖ − ‖candidate‖)/σ)). In units of σ.
+        From x to the candidate x + σ·N(0, I) with probability
+        min(1, exp((‖x‖ − ‖candidate‖)/σ)), ``burn_in`` times; in units of σ.
         """
         if burn_in < 1:
             raise ParameterError(f"burn_in must be at least 1, got {burn_in}")
         rng = np.random.default_rng(random_state)
-        x = rng.standard_normal((m, self.dimension)) * max(1.0 / self.scale, 1.0) - self.location / self.scale
+        start = rng.standard_normal((m, self.dimension)) * max(1.0 / self.scale, 1.0)
+        x = start - self.location / self.scale
         norm = np.sqrt(np.einsum("ij,ij->i", x, x))
         with track("MCMC burn-in", burn_in) as advance:
-            for start in range(0, burn_in, CHUNK):
-                steps = min(CHUNK, burn_in - start)
+            for first in range(0, burn_in, CHUNK):
+                steps = min(CHUNK, burn_in - first)
                 log_u = -rng.standard_exponential((steps, m))
                 for t in range(steps):
                     candidate = x + rng.standard_normal(x.shape)
@@ -179,7 +203,7 @@ class LogLaplace(_LogLaw):
 
 
 def laplace_vectors(m: int, d: int, scale: float, random_state: Seed) -> Array:
-    """``m`` draws of the ℓ2 Laplace law on R^d: Gamma(d, scale) radius, uniform direction."""
+    """Draws (m, d) of the ℓ2 Laplace law: radius Gamma(d, scale), uniform direction."""
     rng = np.random.default_rng(random_state)
     direction = rng.standard_normal((m, d))
     direction /= np.sqrt(np.einsum("ij,ij->i", direction, direction))[:, None]

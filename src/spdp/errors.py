@@ -1,21 +1,42 @@
-"""The errors spdp raises on purpose. Both are ``ValueError``: existing handlers keep working."""
+"""The errors spdp raises on purpose; all are ``ValueError``, so handlers keep working.
 
-__all__ = ["DataError", "InvalidMatrixError", "ParameterError"]
+Where passing an option would help, the error carries the option's name (``ask``) apart
+from its text, so that Python and the command line each spell it in their own words.
+"""
+
+__all__ = ["DataError", "InvalidMatrixError", "LedgerError", "ParameterError"]
+
+SPELLINGS = {"ledger_key": "Ledger(path, key=...)"}
 
 
-class ParameterError(ValueError):
-    """A number or option is outside the range in which its meaning, or its privacy guarantee, is defined."""
+class _Error(ValueError):
+    def __init__(self, message: str, *, ask: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.ask = ask
+
+    def __str__(self) -> str:
+        if self.ask is None:
+            return self.message
+        return f"{self.message} (pass {SPELLINGS.get(self.ask, f'{self.ask}=...')})"
 
 
-class DataError(ValueError):
-    """A data source is unusable: the message names the file or array and says what was found.
+class ParameterError(_Error):
+    """A number or option is outside the range in which its guarantee holds."""
 
-    Messages of this class may describe records. They are for the holder of the data, not for publication.
+
+class DataError(_Error):
+    """A data source is unusable: the message names it and says what was found.
+
+    Messages of this class may describe records. They are for the holder of the data,
+    not for publication.
     """
 
 
 class InvalidMatrixError(DataError):
-    """A matrix is not symmetric positive definite; the message names the first one by index.
+    """A matrix is not symmetric positive definite.
+
+    The message names the first by index.
 
     Attributes
     ----------
@@ -26,3 +47,7 @@ class InvalidMatrixError(DataError):
     def __init__(self, message: str, index: tuple[int, ...] = ()) -> None:
         super().__init__(message)
         self.index = index
+
+
+class LedgerError(DataError):
+    """The ledger file is unusable; the message names it. No release was made."""

@@ -1,14 +1,16 @@
 r"""Log-Euclidean geometry of symmetric positive definite (SPD) matrices.
 
-``vecd ∘ logm`` is an isometry from SPD(k) with the log-Euclidean metric onto Euclidean R^d, d = k(k+1)/2: everything in
-this package rests on that fact. Functions take arrays ``(..., k, k)`` of float32 or float64 and return float64; results
-that are matrices are exactly symmetric. Invalid input raises :class:`~spdp.errors.InvalidMatrixError`, which names the
-first offending matrix by index.
+``vecd ∘ logm`` is an isometry from SPD(k) with the log-Euclidean metric onto Euclidean
+R^d, d = k(k+1)/2: everything in this package rests on that fact. Functions take arrays
+``(..., k, k)`` of float32 or float64 and return float64; results that are matrices are
+exactly symmetric. Invalid input raises :class:`~spdp.errors.InvalidMatrixError`, which
+names the first offending matrix by index.
 
 References
 ----------
-V. Arsigny, P. Fillard, X. Pennec, N. Ayache, "Geometric means in a novel vector space structure on symmetric
-positive-definite matrices", SIAM J. Matrix Anal. Appl. 29 (2007).
+V. Arsigny, P. Fillard, X. Pennec, N. Ayache, "Geometric means in a novel vector space
+structure on symmetric positive-definite matrices", SIAM J. Matrix Anal. Appl. 29
+(2007).
 """
 
 from typing import Any
@@ -16,12 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spdp import kernels
+from spdp.blocks import describe_fault, invalid_matrix, matrix_stack
 from spdp.errors import InvalidMatrixError, ParameterError
-from spdp.kernels import Status
-from spdp.kernels.reference import invvecd as _invvecd
-from spdp.kernels.reference import symmetry_tolerance
-from spdp.kernels.reference import vecd as _vecd
+from spdp.kernels import Status, base, kernels_for, size_of
 
 __all__ = [
     "add",
@@ -38,46 +37,17 @@ __all__ = [
 Array = NDArray[np.float64]
 
 
-def matrix_stack(X: ArrayLike, name: str = "X") -> NDArray[Any]:
-    """``X`` as a float32 or float64 array of square matrices, or an error that repeats its shape."""
-    A = np.asarray(X)
-    if A.dtype not in (np.float32, np.float64):
-        if A.dtype.kind not in "iufb":
-            raise InvalidMatrixError(f"{name} has dtype {A.dtype}; expected real numbers")
-        A = A.astype(np.float64)
-    if A.ndim < 2 or A.shape[-1] != A.shape[-2] or A.shape[-1] == 0:
-        raise InvalidMatrixError(f"{name} has shape {A.shape}; expected square matrices (..., k, k)")
-    return A
-
-
-def problem(code: int, matrix: NDArray[Any], smallest: float | None = None) -> str:
-    """What a kernel found wrong with a matrix, in words; for the holder of the data."""
-    if code == Status.NOT_FINITE:
-        row, column = np.argwhere(~np.isfinite(matrix))[0]
-        return f"is not finite: entry ({row}, {column}) is {matrix[row, column]}"
-    if code == Status.NOT_SYMMETRIC:
-        gap = np.abs(matrix.astype(np.float64) - matrix.T)
-        row, column = np.unravel_index(np.argmax(gap), gap.shape)
-        return f"is not symmetric: entries ({row}, {column}) and ({column}, {row}) differ by {gap.max():.3g}"
-    if smallest is None:
-        smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
-    return f"is not positive definite: smallest eigenvalue {smallest:.3g}"
-
-
-def complain(text: str, index: tuple[int, ...]) -> InvalidMatrixError:
-    """The error for a matrix, named by its index."""
-    name = f"matrix {index[0]}" if len(index) == 1 else f"matrix {index}" if index else "the matrix"
-    return InvalidMatrixError(f"{name} {text}", index)
-
-
 def _check(status: NDArray[np.uint8], A: NDArray[Any], smallest: Array | None = None) -> None:
-    """Raise for the first matrix of the batch ``A`` (..., k, k) that is not OK; ``status`` is flat."""
+    """Raise for the first matrix of ``A`` (..., k, k) that is not OK.
+
+    ``status`` is flat.
+    """
     bad = np.flatnonzero(status)
     if bad.size:
         first = int(bad[0])
         index = tuple(int(i) for i in np.unravel_index(first, A.shape[:-2])) if A.ndim > 2 else ()
         low = None if smallest is None else float(smallest[first])
-        raise complain(problem(int(status[first]), A[index], low), index)
+        raise invalid_matrix(describe_fault(int(status[first]), A[index], low), index)
 
 
 def _flat(A: NDArray[Any]) -> NDArray[Any]:
@@ -95,7 +65,7 @@ def logm(X: ArrayLike) -> Array:
            [0., 1.]])
     """
     A = matrix_stack(X)
-    L, status, smallest = kernels.logm(_flat(A))
+    L, status, smallest = kernels_for(A).logm(_flat(A))
     _check(status, A, smallest)
     return L.reshape(A.shape)
 
@@ -103,15 +73,19 @@ def logm(X: ArrayLike) -> Array:
 def expm(S: ArrayLike) -> Array:
     """Matrix exponential of symmetric matrices, the inverse of :func:`logm`."""
     A = matrix_stack(S, "S")
-    E, status = kernels.expm(_flat(A))
+    E, status = kernels_for(A).expm(_flat(A))
     _check(status, A)
     if not np.isfinite(E).all():
-        raise InvalidMatrixError("expm overflows: an eigenvalue of S exceeds 709, the logarithm of the largest float64")
+        raise InvalidMatrixError(
+            "expm overflows: an eigenvalue of S exceeds 709, the logarithm of the largest float64"
+        )
     return E.reshape(A.shape)
 
 
 def vecd(S: ArrayLike) -> Array:
-    r"""Vector of a symmetric matrix, [S_11 … S_kk, √2·S_12, √2·S_13, …, √2·S_(k-1)k]: ‖vecd S‖₂ = ‖S‖_F.
+    r"""Vector of a symmetric matrix, of the same norm: ‖vecd S‖₂ = ‖S‖_F.
+
+    vecd S = [S_11 … S_kk, √2·S_12, √2·S_13, …, √2·S_(k-1)k].
 
     Examples
     --------
@@ -123,20 +97,25 @@ def vecd(S: ArrayLike) -> Array:
     big = np.abs(F).max(axis=(1, 2), initial=0.0)
     with np.errstate(invalid="ignore", over="ignore"):
         gap = np.abs(F - F.transpose(0, 2, 1)).max(axis=(1, 2), initial=0.0)
-        symmetric = gap <= symmetry_tolerance(A.dtype) * big
-    status = np.where(~np.isfinite(big), Status.NOT_FINITE, np.where(symmetric, Status.OK, Status.NOT_SYMMETRIC))
+        slack = base.unit_slack(A.dtype, A.shape[-1])
+        symmetric = gap <= np.maximum(base.symmetry_tolerance(A.dtype) * big, slack)
+    status = np.where(symmetric, Status.OK, Status.NOT_SYMMETRIC)
+    status[~np.isfinite(big)] = Status.NOT_FINITE
     _check(status.astype(np.uint8), A)
-    return _vecd(0.5 * F + 0.5 * F.transpose(0, 2, 1)).reshape(*A.shape[:-2], -1)
+    return base.vecd(0.5 * F + 0.5 * F.transpose(0, 2, 1)).reshape(*A.shape[:-2], -1)
 
 
 def invvecd(v: ArrayLike) -> Array:
-    """Symmetric matrix of a vector, the inverse of :func:`vecd`; ``v`` has shape (..., k(k+1)/2)."""
+    """Symmetric matrix of a vector, the inverse of :func:`vecd`.
+
+    Shape (..., k(k+1)/2).
+    """
     u = np.asarray(v, dtype=np.float64)
-    d = u.shape[-1] if u.ndim else 0
-    k = (int(np.sqrt(8 * d + 1)) - 1) // 2
-    if d == 0 or k * (k + 1) // 2 != d:
-        raise ParameterError(f"v has shape {u.shape}; its last axis must have length k(k+1)/2 for some k >= 1")
-    return _invvecd(u)
+    if u.ndim == 0 or size_of(u.shape[-1]) == 0:
+        raise ParameterError(
+            f"v has shape {u.shape}; its last axis must have length k(k+1)/2 for some k >= 1"
+        )
+    return base.invvecd(u)
 
 
 def add(X: ArrayLike, Y: ArrayLike) -> Array:
@@ -188,7 +167,7 @@ def mean_logeuclid(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Arra
     if A.ndim > 3:
         w = np.full(n, 1.0 / n) if weights is None else weights
         return expm(np.einsum("n,...nij->...ij", w, logm(A)))
-    total, status, smallest = kernels.log_sum(A, weights)
+    total, status, smallest = kernels_for(A).log_sum(A, weights)
     _check(status, A, smallest)
     return expm(total / n if weights is None else total)
 

@@ -1,4 +1,4 @@
-"""Progress bars, in one place: on standard error, on a terminal only, and only for work that lasts."""
+"""Progress bars: on standard error, on a terminal only, only for work that lasts."""
 
 import sys
 import time
@@ -10,12 +10,16 @@ __all__ = ["track"]
 
 PATIENCE = 1.0  # seconds after which work is long enough to deserve a bar
 
-_shown = False  # work inside tracked work reports to no one: two bars would overwrite each other
+# work inside tracked work reports to no one: two bars would overwrite each other
+_shown = False
 
 
 @contextmanager
 def track(description: str, total: float | None) -> Iterator[Callable[[float], None]]:
-    """Give a function that records how much was done; a bar with rate and time left appears after a second."""
+    """Give a function that records how much was done.
+
+    A bar with rate and time left appears after a second.
+    """
     global _shown
     if _shown or not sys.stderr.isatty():
         yield lambda amount: None
@@ -46,14 +50,14 @@ def track(description: str, total: float | None) -> Iterator[Callable[[float], N
 
 
 def _bar() -> Any:
+    from rich import progress
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[rate]}"),
+        progress.TimeRemainingColumn(),
     )
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    return progress.Progress(*columns, console=Console(stderr=True), transient=True)

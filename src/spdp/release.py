@@ -1,94 +1,49 @@
-"""What may be published: a value, the law of its error, and a certificate of the guarantee it was made under."""
+"""What may be published: a value, the law of its error, and its certificate."""
 
-import hashlib
 import html
 import json
 import os
-import platform
 import tempfile
-from copy import deepcopy
-from datetime import UTC, datetime
-from functools import cached_property, lru_cache
-from importlib.metadata import version
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.errors import DataError, ParameterError
-from spdp.laws import law_of, mean_of, quantiles
-from spdp.ledger import Ledger
-from spdp.records import Records
+from spdp import verification
+from spdp.certificate import Certificate, seal_of
+from spdp.errors import DataError
+from spdp.privacy.account import Account
+from spdp.privacy.laws import Spec, law_of, mean_of, quantiles
+from spdp.verification import Check
 
-__all__ = ["Purse", "Release", "certify"]
+__all__ = ["Release", "publish"]
 
-CERTIFICATE, MEAN = "certificate.json", "mean.npy"
-
-
-def certify(*, law: dict[str, Any], random_state: Any, float_safe: bool, **facts: Any) -> dict[str, Any]:
-    """A certificate: public parameters, the error law they imply, and nothing computed from the data.
-
-    Enforced: only callers in :mod:`spdp` that pass public numbers and already released values fill it; no function of the records
-    is an argument here. A seeded result is a simulation and is certified as not private.
-    """
-    seeded = random_state is not None
-    certificate = {
-        "private": not seeded,
-        "float_safe": bool(float_safe and not seeded),
-        "mechanism": None,
-        "calibration": None,
-        "epsilon": None,
-        "delta": None,
-        "mu": None,
-        "adjacency": None,
-        "n": None,
-        "k": None,
-        "domain": None,
-        "sensitivity": None,
-        "sigma": None,
-        "lattice_step": None,
-        **facts,
-        "expected_squared_error": mean_of(law),
-        "squared_error_quantiles": quantiles(law),
-        "squared_error_law": law,
-        "seed": (random_state if isinstance(random_state, int) else "generator") if seeded else None,
-        "versions": dict(_versions()),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    json.dumps(certificate, allow_nan=False)  # plain and finite, or it is no certificate
-    return certificate
+CERTIFICATE, MEAN, REPORT = "certificate.json", "mean.npy", "report.html"
 
 
-@lru_cache(maxsize=1)
-def _versions() -> dict[str, str]:
-    return {"spdp": version("spdp"), "numpy": np.__version__, "opendp": version("opendp"), "python": platform.python_version()}
-
-
-class Purse:
-    """Pays for one release out of a ledger: check the data, commit the cost, draw noise, keep the result, in this order.
-
-    Without a ledger it does nothing; a seeded simulation is not private, costs nothing and is refused a ledger.
-    """
-
-    def __init__(self, ledger: Ledger | None, label: str | None, random_state: Any) -> None:
-        if ledger is not None and random_state is not None:
-            raise ParameterError("a seeded simulation is not private and spends no budget: leave out the ledger or the seed")
-        self._ledger, self._label = ledger, label
-        self._entry: int | None = None
-
-    def check(self, records: Records) -> None:
-        if self._ledger is not None:
-            self._ledger.check_data(records)
-
-    def pay(self, mechanism: str, mu: float | None = None, pure: float | None = None) -> None:
-        if self._ledger is not None:
-            self._entry = self._ledger.spend(mechanism=mechanism, label=self._label, mu=mu, pure=pure)
-
-    def keep(self, release: "Release") -> "Release":
-        if self._ledger is not None and self._entry is not None:
-            self._ledger.store(self._entry, release.value, release.certificate)
-        return release
+def publish(account: Account, value: NDArray[np.float64], law: Spec, **facts: Any) -> "Release":
+    """A release of what an account answered, stored with its ledger's entry."""
+    seed = account.random_state
+    certificate = Certificate(
+        private=seed is None,
+        float_safe=seed is None,
+        mechanism=account.mechanism,
+        calibration=account.budget.calibration,
+        epsilon=account.budget.epsilon,
+        delta=account.budget.delta,
+        mu=account.mu_spent,
+        steps=account.steps,
+        expected_squared_error=mean_of(law),
+        squared_error_quantiles=quantiles(law),
+        squared_error_law=law,
+        seed=seed if seed is None or isinstance(seed, int) else "generator",
+        **{"adjacency": account.adjacency.value, **facts},
+    )
+    release = Release(value, certificate.as_dict())
+    account.keep(release)
+    return release
 
 
 class Release:
@@ -97,19 +52,25 @@ class Release:
     Attributes
     ----------
     value : array (k, k)
-        The released matrix, read-only.
+        The released matrix, read-only; ``numpy.asarray(release)`` is a copy of it.
     certificate : dict
         JSON-ready statement of the guarantee (a fresh copy at each access).
     squared_error : frozen SciPy distribution
-        Law of the squared distance between the value and what it estimates; ``squared_error.ppf(0.95)`` is a
-        95 % confidence bound.
+        The law that the certificate states; its ``error_statement`` says of what.
     """
 
-    def __init__(self, value: NDArray[np.float64], certificate: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        value: NDArray[np.float64],
+        certificate: dict[str, Any],
+        signature: dict[str, str] | None = None,
+    ) -> None:
+        # bytes cannot be made writable again, as an array that owns its memory can
         frozen = np.array(value, dtype=np.float64)
-        frozen.setflags(write=False)
-        self.__dict__["_value"] = frozen
-        self.__dict__["_certificate"] = deepcopy(certificate)
+        self.__dict__["_value"] = np.frombuffer(frozen.tobytes()).reshape(frozen.shape)
+        # text cannot be changed by whoever holds a part of it; nor can it hold a NaN
+        self.__dict__["_certificate"] = json.dumps(certificate, allow_nan=False)
+        self.__dict__["_signature"] = signature
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a Release cannot be changed")
@@ -117,64 +78,120 @@ class Release:
     def __delattr__(self, name: str) -> None:
         raise AttributeError("a Release cannot be changed")
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.value, dtype=dtype)
+
     @property
     def value(self) -> NDArray[np.float64]:
         return np.asarray(self.__dict__["_value"])
 
     @property
     def certificate(self) -> dict[str, Any]:
-        return deepcopy(dict(self.__dict__["_certificate"]))
+        return dict(json.loads(self.__dict__["_certificate"]))
 
     @cached_property
     def squared_error(self) -> Any:
         return law_of(self.certificate["squared_error_law"])
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write ``mean.npy`` and ``certificate.json`` into the directory ``path``; each appears whole or not at all."""
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        force: bool = False,
+        sign: str | os.PathLike[str] | None = None,
+    ) -> Path:
+        """Write ``mean.npy`` and ``certificate.json`` into the directory ``path``.
+
+        Parameters
+        ----------
+        path : path
+            A directory, made if need be. A release in it is replaced with ``force``
+            only.
+        force : bool
+        sign : path, optional
+            PEM file of an Ed25519 private key to sign the release with.
+        """
         target = Path(path)
+        if not force and any((target / name).exists() for name in (MEAN, CERTIFICATE)):
+            raise DataError(f"{target}: holds a release already", ask="force")
+        seal = seal_of(self.value, self.certificate)
+        signature = None if sign is None else verification.sign(seal, Path(sign))
+        content = {**self.certificate, "sha256": seal, "signature": signature}
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target, prefix=".partial-") as scratch:
             mean, certificate = Path(scratch) / MEAN, Path(scratch) / CERTIFICATE
             with mean.open("wb") as file:
                 np.save(file, self.value)
                 os.fsync(file.fileno())
-            digest = hashlib.sha256(mean.read_bytes()).hexdigest()
-            with certificate.open("w", encoding="utf-8") as file:
-                json.dump({**self.certificate, "value_sha256": digest}, file, indent=2, allow_nan=False)
-                os.fsync(file.fileno())
+            with certificate.open("w", encoding="utf-8") as text:
+                json.dump(content, text, indent=2, allow_nan=False)
+                text.flush()
+                os.fsync(text.fileno())
+            # of the release that was here before
+            (target / REPORT).unlink(missing_ok=True)
             os.replace(mean, target / MEAN)
             os.replace(certificate, target / CERTIFICATE)
         return target
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Release":
-        """Read back what :meth:`save` wrote, and check that value and certificate belong together."""
+        """Read back what :meth:`save` wrote; an edited file is refused."""
         source = Path(path)
         try:
-            certificate = json.loads((source / CERTIFICATE).read_text(encoding="utf-8"))
-            data = (source / MEAN).read_bytes()
+            content = json.loads((source / CERTIFICATE).read_text(encoding="utf-8"))
             value = np.load(source / MEAN, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+        except Exception as error:  # the many ways in which a damaged file shows
             raise DataError(f"{source} does not hold a release: {error}") from None
-        if certificate.pop("value_sha256", None) != hashlib.sha256(data).hexdigest():
-            raise DataError(f"{source}: {MEAN} is not the matrix that {CERTIFICATE} was issued for")
-        return cls(value, certificate)
+        if not isinstance(content, dict):
+            raise DataError(f"{source}: {CERTIFICATE} is not a certificate")
+        seal, signature = content.pop("sha256", None), content.pop("signature", None)
+        try:
+            certificate = Certificate.from_dict(content)
+        except DataError as error:
+            raise DataError(f"{source}: {error.message}") from None
+        k = certificate.k
+        if value.dtype != np.float64 or value.shape != (k, k) or not np.isfinite(value).all():
+            raise DataError(f"{source}: {MEAN} is not a {k}×{k} matrix of float64 numbers")
+        if seal != seal_of(value, content):
+            raise DataError(
+                f"{source}: edited or damaged; {MEAN} and {CERTIFICATE} are not what was sealed"
+            )
+        return cls(value, content, signature if isinstance(signature, dict) else None)
+
+    def verify(self, public_key: str | os.PathLike[str] | None = None) -> list[Check]:
+        """Recompute what the certificate states, and check its signature.
+
+        With ``public_key``, the PEM file of an Ed25519 key, the release must be signed
+        by its owner. :mod:`spdp.verification` says what this does not prove.
+        """
+        seal = seal_of(self.value, self.certificate)
+        key = None if public_key is None else Path(public_key)
+        signed = verification.check_signature(seal, self.__dict__["_signature"], key)
+        return [*verification.checks(self.certificate), signed]
 
     def __repr__(self) -> str:
-        c = self.__dict__["_certificate"]
+        c = self.certificate
         kind = "private" if c["private"] else "NOT private (simulation)"
         size = self.value.shape[0]
-        return f"<Release {size}x{size}, {kind}, {c['mechanism']}, epsilon={c['epsilon']}, delta={c['delta']}>"
+        budget = f"epsilon={c['epsilon']}, delta={c['delta']}"
+        return f"<Release {size}x{size}, {kind}, {c['mechanism']}, {budget}>"
 
     def _repr_html_(self) -> str:
-        c = self.__dict__["_certificate"]
-        error = c["squared_error_quantiles"]["95%"]
+        c = self.certificate
+        size = self.value.shape[0]
+        bound = float(np.sqrt(c["squared_error_quantiles"]["95%"]))
         rows = {
-            "private": "yes" if c["private"] else "<b>no: seeded simulation</b>",
-            "guarantee": f"ε = {c['epsilon']}, δ = {c['delta']}, {html.escape(str(c['adjacency']))}",
-            "mechanism": html.escape(f"{c['mechanism']} ({c['calibration']})"),
-            "records": c["n"],
-            "distance to the true mean, 95 %": f"≤ {error**0.5:.4g}",
+            "private": "yes" if c["private"] else "no: seeded simulation",
+            "guarantee": f"ε = {c['epsilon']}, δ = {c['delta']}, {c['adjacency']}",
+            "estimates": c["estimand"],
+            "mechanism": f"{c['mechanism']} ({c['calibration']})",
+            "records": c["n"] if c["n"] is not None else "not public",
+            f"error, {c['distance']}, 95 %": f"≤ {bound:.4g}",
+            "what this covers": c["error_statement"],
         }
-        body = "".join(f"<tr><th style='text-align:left'>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
-        return f"<table><caption>Private mean, {self.value.shape[0]}×{self.value.shape[0]}</caption>{body}</table>"
+        body = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(str(name))}</th>"
+            f"<td>{html.escape(str(value))}</td></tr>"
+            for name, value in rows.items()
+        )
+        return f"<table><caption>Released matrix, {size}×{size}</caption>{body}</table>"

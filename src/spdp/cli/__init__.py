@@ -1,43 +1,79 @@
-"""The command line. Errors are one clear line and exit code 2; a traceback only with ``--debug``."""
+"""The command line.
 
+An error is one line on standard error, and a traceback only with ``--debug``. Whatever
+is heavy is imported inside the commands, so that ``spdp --help`` answers at once.
+"""
+
+import io
 import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from spdp.cli import cluster, ledger, paper, release
-from spdp.errors import DataError, ParameterError
+from spdp.cli import demo, describe, ledger, mean, paper, plan, sums, verify
+from spdp.cli.spelling import EXIT_CODES, UsageError, exit_code, in_words, printable
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     help="Publish the mean of SPD matrices with a differential-privacy guarantee.",
-    no_args_is_help=True,
+    epilog=EXIT_CODES,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
+    context_settings={"max_content_width": 100},
 )
-for command in (release.mean, release.plan, release.demo, paper.describe, paper.reproduce):
-    app.command()(command)
-app.command("sum")(cluster.sum_)
-app.command("merge")(cluster.merge)
+for command in (
+    mean.mean,
+    plan.plan,
+    sums.sum_,
+    sums.merge,
+    verify.verify,
+    demo.demo,
+    describe.describe,
+    paper.reproduce,
+):
+    app.command(command.__name__.rstrip("_"))(command)
 app.add_typer(ledger.app, name="ledger")
 
 _debug = False
 
 
-@app.callback()
-def options(debug: Annotated[bool, typer.Option(help="Show a traceback on errors.")] = False) -> None:
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from spdp import __version__
+
+        print(f"spdp {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback on errors.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version."),
+    ] = False,
+) -> None:
     global _debug
     _debug = debug
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line and exit with its code."""
+    global _debug
+    _debug = False
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal may lack Greek letters
+            stream.reconfigure(errors="backslashreplace")
     try:
-        app()
-    except (DataError, ParameterError, OSError) as error:
-        if _debug:
+        code = app(standalone_mode=False)
+    except Exception as error:
+        if _debug and not isinstance(error, UsageError):
             raise
-        Console(stderr=True, highlight=False).print(f"spdp: {error}", style="red", markup=False, soft_wrap=True)
-        sys.exit(2)
+        typer.secho(f"spdp: {printable(in_words(error))}", err=True, fg="red")
+        code = exit_code(error)
+    sys.exit(code or 0)

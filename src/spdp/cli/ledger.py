@@ -1,101 +1,170 @@
-"""``spdp ledger``: create, show, history, export, bind."""
+"""``spdp ledger``: create, show, history, export, bind, recover."""
 
 import csv
-import json
 import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from spdp.errors import DataError
-from spdp.io import open_records
-from spdp.ledger import Ledger
-from spdp.report import ledger_picture
+from spdp.cli import options
+from spdp.cli.output import Output, console, present, print_json, say
+from spdp.cli.records import Reader, name_of
+from spdp.cli.spelling import printable
+from spdp.errors import LedgerError
 
-__all__ = ["app", "fingerprint_key"]
+__all__ = ["app"]
 
-app = typer.Typer(help="Keep the account of a dataset's privacy budget.", no_args_is_help=True)
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+BAR = 40  # characters
+COLUMNS = {  # of an exported history: what they are called in the ledger, and here
+    "id": "entry",
+    "created": "time",
+    "label": "label",
+    "mechanism": "mechanism",
+    "mu": "mu",
+    "pure": "pure_epsilon",
+    "state": "state",
+}
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell starts that a spreadsheet would run
+
+app = typer.Typer(help="Keep the account of a dataset's privacy budget.", rich_markup_mode=None)
+File = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file.")]
 
 
-def fingerprint_key() -> bytes | None:
-    """The curator's key, from the environment: it must not stand on a command line."""
-    text = os.environ.get("SPDP_LEDGER_KEY", "")
-    return text.encode() if text else None
+@app.callback(invoke_without_command=True)
+def alone(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 @app.command()
 def create(
-    file: File,
-    epsilon: Annotated[float, typer.Option(help="Total privacy loss ε.")],
-    delta: Annotated[float, typer.Option(help="Total privacy slack δ.")],
+    ledger: File,
+    epsilon: Annotated[float, typer.Option(metavar="ε", help="Total privacy loss ε.")],
+    delta: Annotated[float, typer.Option(metavar="δ", help="Total privacy slack δ.")],
 ) -> None:
     """Create a ledger with its total budget."""
-    if file.exists():
-        raise DataError(f"{file}: exists already; a ledger is created once")
-    Ledger(file, epsilon=epsilon, delta=delta)
-    print(f"created {file}: epsilon = {epsilon:g}, delta = {delta:g}")
+    from spdp.privacy.ledger import Ledger
+
+    if os.path.lexists(ledger):
+        raise LedgerError(f"{ledger}: exists already; a ledger is created once")
+    Ledger(ledger, epsilon=epsilon, delta=delta)
+    say(f"created {ledger}: ε = {epsilon:g}, δ = {delta:g}")
 
 
 @app.command()
-def show(
-    file: File,
-    plot: Annotated[Path | None, typer.Option(help="Write a PNG of the budget over time (needs the plots extra).")] = None,
-    as_json: Json = False,
-) -> None:
+def show(ledger: File, plot: options.Plot = None, as_json: options.Json = False) -> None:
     """Show the budget, what was spent and what is left."""
-    ledger = Ledger(file)
-    spent, left = ledger.spent(), ledger.remaining()
+    account = options.open_ledger(ledger)
     if plot is not None:
-        ledger_picture(plot, ledger.history(), ledger.epsilon, ledger.delta)
+        from spdp.report import ledger_picture
+
+        ledger_picture(plot, account.history(), account.epsilon, account.delta)
+    state = {
+        "epsilon": account.epsilon,
+        "delta": account.delta,
+        "spent": account.spent(),
+        "remaining": account.remaining(),
+        "acts": account.acts(),
+    }
     if as_json:
-        print(json.dumps({"epsilon": ledger.epsilon, "delta": ledger.delta, "spent": spent, "remaining": left, "acts": ledger.acts()}))
+        print_json(state)
         return
-    console = Console(highlight=False)
-    table = Table(show_header=False, title=str(file), title_justify="left")
-    table.add_row("budget", f"ε = {ledger.epsilon:g}, δ = {ledger.delta:g}")
-    table.add_row("spent", f"ε = {spent['epsilon']:.4g} in {spent['entries']} releases (μ = {spent['mu']:.4g})")
-    table.add_row("left", f"one Gaussian release with ε = {left['epsilon']:.4g}, or a pure one with ε = {left['pure_epsilon']:.4g}")
-    console.print(table)
-    share = min(1.0, spent["epsilon"] / ledger.epsilon)
-    console.print(f"{'█' * round(40 * share)}{'░' * (40 - round(40 * share))} {share:.0%} of ε")
+    _show(ledger, state)
     if plot is not None:
-        console.print(f"wrote {plot}", soft_wrap=True)
+        say(f"wrote {plot}")
+
+
+def _show(file: Path, state: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    spent, left = state["spent"], state["remaining"]
+    table = Table(show_header=False, title=printable(file), title_justify="left")
+    table.add_row("budget", f"ε = {state['epsilon']:g}, δ = {state['delta']:g}")
+    releases = "1 release" if spent["entries"] == 1 else f"{spent['entries']:,} releases"
+    table.add_row("spent", f"ε = {spent['epsilon']:.4g} in {releases} (μ = {spent['mu']:.4g})")
+    gaussian = f"a Gaussian release with ε = {left['epsilon']:.4g}, or "
+    pure = f"a pure one with ε = {left['pure_epsilon']:.4g}"
+    table.add_row("left for", (gaussian if state["delta"] > 0 else "") + pure)
+    for act in state["acts"]:
+        table.add_row(printable(act["created"][:10]), printable(act["what"]))
+    console().print(table)
+    share = min(1.0, spent["epsilon"] / state["epsilon"])
+    full = round(BAR * share)
+    say(f"{'█' * full}{'░' * (BAR - full)} {share:.0%} of ε")
 
 
 @app.command()
-def history(file: File, as_json: Json = False) -> None:
+def history(ledger: File, as_json: options.Json = False) -> None:
     """List the releases."""
-    entries = Ledger(file).history()
+    entries = options.open_ledger(ledger).history()
     if as_json:
-        print(json.dumps(entries))
+        print_json(entries)
         return
-    table = Table("number", "time (UTC)", "label", "mechanism", "μ", "state")
+    from rich.table import Table
+
+    table = Table()
+    for name in ("entry", "time (UTC)", "label", "mechanism", "μ", "state"):
+        table.add_column(name, no_wrap=name != "label", overflow="fold", min_width=5)
     for entry in entries:
-        table.add_row(*_cells(entry))
-    Console(highlight=False).print(table)
-
-
-def _cells(entry: dict[str, Any]) -> list[str]:
-    return [str(entry["id"]), entry["created"][:19], entry["label"] or "", entry["mechanism"], f"{entry['mu']:.4g}", entry["state"]]
+        time, label = entry["created"][:16].replace("T", " "), entry["label"] or ""
+        cells = entry["id"], time, label, entry["mechanism"], f"{entry['mu']:.4g}", entry["state"]
+        table.add_row(*map(printable, cells))
+    console().print(table)
 
 
 @app.command()
-def export(file: File) -> None:
+def export(ledger: File) -> None:
     """Print the history as CSV."""
-    writer = csv.writer(sys.stdout)
-    writer.writerow(["number", "time", "label", "mechanism", "mu", "pure_epsilon", "state"])
-    for e in Ledger(file).history():
-        writer.writerow([e["id"], e["created"], e["label"], e["mechanism"], e["mu"], e["pure"], e["state"]])
+    entries = options.open_ledger(ledger).history()
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(COLUMNS.values())
+    writer.writerows([_cell(entry[name]) for name in COLUMNS] for entry in entries)
+
+
+def _cell(value: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula."""
+    if not isinstance(value, str):
+        return value
+    return f"'{printable(value)}" if value.startswith(FORMULA) else printable(value)
 
 
 @app.command()
-def bind(file: File, data: Annotated[Path, typer.Argument(help="The dataset's file.")]) -> None:
-    """Bind the ledger to a data file by a fingerprint keyed with SPDP_LEDGER_KEY."""
-    Ledger(file, key=fingerprint_key()).bind(open_records(data))
-    print(f"bound {file} to {data}")
+def bind(
+    ledger: File,
+    data: options.Data,
+    key: options.ArrayName = None,
+    order: options.Order = None,
+    mask: options.Mask = None,
+) -> None:
+    """Bind a ledger to its data by a fingerprint.
+
+    The key of the fingerprint is taken from SPDP_LEDGER_KEY and kept by the curator.
+    """
+    account = options.open_ledger(ledger)
+    account.bind(Reader(key, order, mask).source(data))
+    say(f"bound {ledger} to {name_of(data)}")
+
+
+@app.command()
+def recover(
+    ledger: File,
+    entry: Annotated[
+        int, typer.Argument(min=1, metavar="ENTRY", help="Its number, as in spdp ledger history.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Where the release goes.")
+    ],
+    force: options.Force = False,
+    report: options.Report = False,
+    sign: options.Sign = None,
+) -> None:
+    """Write a release again that was paid for. It costs nothing: it is the same one."""
+    from spdp.release import Release
+
+    account, target = options.open_ledger(ledger), Output(output, force, report, sign)
+    with target.prepared():
+        release = Release(*account.recover(entry))
+        written = target.write(release, account)
+    present(release, written)

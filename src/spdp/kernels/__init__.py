@@ -1,66 +1,64 @@
-"""Batch kernels on stacks of symmetric matrices: the only place where matrices are decomposed.
+"""Batch kernels on stacks of symmetric matrices.
 
-Two implementations share these signatures and their tests: :mod:`spdp.kernels.reference` (NumPy) and, where it was built,
-:mod:`spdp.kernels.native` (C++, one matrix per SIMD lane, all cores). ``SPDP_KERNELS=numpy`` selects the reference,
-``SPDP_NUM_THREADS`` and threadpoolctl limit the threads. Inputs are stacks ``(m, k, k)`` of float32 or float64 with any
-strides; every function returns one :class:`Status` per matrix instead of raising, so that callers decide what an unusable
-matrix means.
+The only place where they are decomposed.
+
+Implementations of the :class:`Kernels` protocol: :mod:`spdp.kernels.reference` (NumPy)
+and, where it was built, :mod:`spdp.kernels.native` (C++, one matrix per SIMD lane, all
+cores). :func:`kernels_for` chooses by where an array lies and by what an engine asks
+for; ``SPDP_KERNELS=numpy`` prefers the reference for NumPy arrays, ``SPDP_NUM_THREADS``
+and threadpoolctl limit the native threads.
 """
 
 import os
-from types import ModuleType
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
 
 from spdp.errors import ParameterError
-from spdp.kernels import reference
-from spdp.kernels.reference import Region, Status, encode_vectors
+from spdp.kernels.base import RECORD_NORM, Kernels, Region, Status, dimension, size_of
 
 __all__ = [
+    "RECORD_NORM",
+    "Kernels",
     "Region",
     "Status",
     "backend",
-    "eigh",
-    "encode",
-    "encode_vectors",
-    "expm",
-    "lattice_sum",
-    "log_sum",
-    "log_vectors",
-    "logm",
-    "vector_norms",
-    "vector_sum",
+    "dimension",
+    "kernels_for",
+    "size_of",
 ]
 
+MODULES = {"native": "spdp.kernels.native", "numpy": "spdp.kernels.reference"}
+PREFERRED = {"numpy": ("native", "numpy")}  # by the library an array belongs to
 
-def _choose(wanted: str) -> tuple[str, ModuleType]:
-    if wanted not in ("", "native", "numpy"):
-        raise ParameterError(f"SPDP_KERNELS must be 'native' or 'numpy', got {wanted!r}")
-    if wanted != "numpy":
+
+def kernels_for(array: Any = None, wanted: str | None = None) -> Kernels:
+    """The kernels for an array: those an engine wants, or the best its library has."""
+    home = type(array).__module__.partition(".")[0]
+    names = PREFERRED.get(home, PREFERRED["numpy"])
+    choice = wanted or os.environ.get("SPDP_KERNELS", "")
+    if choice:
+        if choice not in names:
+            *most, last = map(repr, names)
+            asked = "kernels" if wanted else "SPDP_KERNELS"
+            raise ParameterError(f"{asked} must be {', '.join(most)} or {last}, got {choice!r}")
+        return _load((choice,))
+    return _load(names)
+
+
+@lru_cache(maxsize=8)
+def _load(names: tuple[str, ...]) -> Kernels:
+    for name in names[:-1]:
         try:
-            from spdp.kernels import native
-
-            return "native", native
+            return import_module(MODULES[name])
         except ImportError:
-            if wanted == "native":
-                raise
-    return "numpy", reference
-
-
-_name, _module = _choose(os.environ.get("SPDP_KERNELS", ""))
-if TYPE_CHECKING:
-    from spdp.kernels.reference import eigh, encode, expm, lattice_sum, log_sum, log_vectors, logm, vector_norms, vector_sum
-else:
-    eigh = _module.eigh
-    logm = _module.logm
-    expm = _module.expm
-    log_sum = _module.log_sum
-    log_vectors = _module.log_vectors
-    encode = _module.encode
-    lattice_sum = _module.lattice_sum
-    vector_sum = _module.vector_sum
-    vector_norms = _module.vector_norms
+            continue
+    return import_module(MODULES[names[-1]])
 
 
 def backend() -> str:
-    """Name of the implementation in use: ``"native"`` or ``"numpy"``."""
-    return _name
+    """Name of the kernels that NumPy arrays get: ``"native"`` or ``"numpy"``."""
+    return kernels_for().NAME
+
+
+_load(PREFERRED["numpy"])  # now, so that threadpoolctl's limits reach the native threads

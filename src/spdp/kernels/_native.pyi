@@ -2,6 +2,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+LATTICE_BITS: int
+STATUS: tuple[int, int, int, int, int]
+
 def run(
     mode: int,
     x: NDArray[Any],
@@ -14,6 +17,7 @@ def run(
     log_low: float = 0.0,
     log_high: float = 0.0,
     radius: float = 1.0,
+    slack: float = 0.0,
 ) -> None: ...
 def run_vectors(
     y: NDArray[Any],

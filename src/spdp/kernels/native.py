@@ -1,4 +1,4 @@
-"""The native kernels behind the same signatures as the NumPy reference."""
+"""The native kernels behind the same face as the NumPy reference."""
 
 import os
 from typing import Any
@@ -7,14 +7,41 @@ import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 
-from spdp.kernels import _native, reference
-from spdp.kernels.reference import Array, Codes, Ints, Region, Status
+from spdp.kernels import _native, constants, reference
+from spdp.kernels.base import (
+    Array,
+    Codes,
+    Ints,
+    Region,
+    dimension,
+    invvecd,
+    unit_slack,
+    working_dtype,
+)
+from spdp.kernels.reference import encode_vectors
 
-__all__ = ["MAX_K", "eigh", "encode", "expm", "lattice_sum", "log_sum", "log_vectors", "logm", "vector_norms", "vector_sum"]
+__all__ = [
+    "MAX_K",
+    "NAME",
+    "eigh",
+    "encode",
+    "encode_vectors",
+    "expm",
+    "lattice_sum",
+    "log_sum",
+    "log_vectors",
+    "logm",
+    "vector_norms",
+    "vector_sum",
+]
 
-MAX_K = 64 if _native.instruction_set() == "baseline" else 128  # above, LAPACK's blocked algorithms win
-NOT_CONVERGED = 4
+NAME = "native"
+# above, LAPACK's blocked algorithms win
+MAX_K = 64 if _native.instruction_set() == "baseline" else 128
 EIGH, LOGM, EXPM, LOGSUM, LOGVEC, ENCODE, LATTICE_SUM = range(7)
+
+if _native.LATTICE_BITS != constants.LATTICE_BITS:
+    raise ImportError("the native kernels were built for another lattice; build them again")
 
 
 class _Threads(threadpoolctl.LibController):  # type: ignore[misc]
@@ -42,7 +69,8 @@ def _default_threads() -> int:
     wanted = os.environ.get("SPDP_NUM_THREADS", "")
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 threadpoolctl.register(_Threads)
@@ -51,15 +79,19 @@ _native.set_num_threads(_default_threads())
 
 def _run(mode: int, X: NDArray[Any], **arrays: Any) -> tuple[NDArray[Any], Codes]:
     """Run a kernel; gives the aligned input it read and the status of each matrix."""
-    A = X if X.dtype in (np.float32, np.float64) and X.dtype.isnative and X.flags.aligned else X.astype(np.float64)
+    dtype = working_dtype(X.dtype)
+    A = X if X.dtype == dtype and X.flags.aligned else X.astype(dtype)
     status: Codes = np.empty(len(A), np.uint8)
     _native.run(mode, A, status, **arrays)
     return A, status
 
 
 def _lost(status: Codes) -> NDArray[np.intp]:
-    """Matrices whose iteration did not converge, to be given to LAPACK; none is known."""
-    return np.flatnonzero(status == NOT_CONVERGED)
+    """Matrices whose iteration did not converge, to be given to LAPACK.
+
+    None is known.
+    """
+    return np.flatnonzero(status == constants.NOT_CONVERGED)
 
 
 def eigh(X: NDArray[Any]) -> tuple[Array, Array, Codes]:
@@ -90,12 +122,14 @@ def log_sum(X: NDArray[Any], weights: Array | None = None) -> tuple[Array, Codes
     m, k = X.shape[:2]
     if k > MAX_K:
         return reference.log_sum(X, weights)
-    total, smallest = np.zeros(k * (k + 1) // 2), np.empty(m)
-    A, status = _run(LOGSUM, X, out=total, values=smallest, weights=None if weights is None else np.ascontiguousarray(weights))
-    matrix = reference.invvecd(total)
+    total, smallest = np.zeros(dimension(k)), np.empty(m)
+    given = None if weights is None else np.ascontiguousarray(weights)
+    A, status = _run(LOGSUM, X, out=total, values=smallest, weights=given)
+    matrix = invvecd(total)
     lost = _lost(status)
     if lost.size:
-        rest, status[lost], smallest[lost] = reference.log_sum(A[lost], None if weights is None else weights[lost])
+        part = None if weights is None else weights[lost]
+        rest, status[lost], smallest[lost] = reference.log_sum(A[lost], part)
         matrix = matrix + rest
     return matrix, status, smallest
 
@@ -105,7 +139,7 @@ def expm(S: NDArray[Any]) -> tuple[Array, Codes]:
     if k > MAX_K:
         return reference.expm(S)
     E = np.empty((m, k, k))
-    A, status = _run(EXPM, S, out=E)
+    A, status = _run(EXPM, S, out=E, slack=unit_slack(S.dtype, k))
     lost = _lost(status)
     if lost.size:
         E[lost], status[lost] = reference.expm(A[lost])
@@ -116,7 +150,7 @@ def log_vectors(X: NDArray[Any], log_low: float, log_high: float) -> tuple[Array
     m, k = X.shape[:2]
     if k > MAX_K:
         return reference.log_vectors(X, log_low, log_high)
-    Y = np.empty((m, k * (k + 1) // 2))
+    Y = np.empty((m, dimension(k)))
     A, status = _run(LOGVEC, X, out=Y, log_low=log_low, log_high=log_high)
     lost = _lost(status)
     if lost.size:
@@ -137,7 +171,7 @@ def encode(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
     m, k = X.shape[:2]
     if k > MAX_K:
         return reference.encode(X, region)
-    q = np.empty((m, k * (k + 1) // 2), np.int64)
+    q = np.empty((m, dimension(k)), np.int64)
     A, status = _run(ENCODE, X, codes=q, **_clip(region))
     lost = _lost(status)
     if lost.size:
@@ -149,7 +183,7 @@ def lattice_sum(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
     k = X.shape[1]
     if k > MAX_K:
         return reference.lattice_sum(X, region)
-    total = np.zeros(k * (k + 1) // 2, np.int64)
+    total = np.zeros(dimension(k), np.int64)
     A, status = _run(LATTICE_SUM, X, codes=total, **_clip(region))
     lost = _lost(status)
     if lost.size:
@@ -158,7 +192,9 @@ def lattice_sum(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
     return total, status
 
 
-def vector_sum(Y: Array, center: Array, width: Array, radius: float, absolute: bool = False) -> Ints:
+def vector_sum(
+    Y: Array, center: Array, width: Array, radius: float, absolute: bool = False
+) -> Ints:
     total = np.zeros(Y.shape[1], np.int64)
     _native.run_vectors(np.ascontiguousarray(Y), center, 1.0 / width, radius, absolute, total=total)
     return total
@@ -168,6 +204,3 @@ def vector_norms(Y: Array, center: Array, width: Array) -> Array:
     distance = np.empty(len(Y))
     _native.run_vectors(np.ascontiguousarray(Y), center, 1.0 / width, distance=distance)
     return distance
-
-
-assert Status.NOT_POSITIVE + 1 == NOT_CONVERGED

@@ -1,4 +1,4 @@
-"""What the figures share: settings, seeds, resuming, tables, and the exact laws they are checked against."""
+"""What the figures share: settings, seeds, exact laws, resuming, tables, drawing."""
 
 import csv
 import hashlib
@@ -21,11 +21,35 @@ from spdp.geometry import mean_logeuclid
 from spdp.mechanisms import RiemannianLaplace, TangentGaussian
 from spdp.progress import track
 
-__all__ = ["Row", "Settings", "agreement", "descriptors", "palette", "run", "seed", "small_multiples", "squared_errors"]
+__all__ = [
+    "Row",
+    "Settings",
+    "agreement",
+    "at_hand",
+    "band",
+    "calibrate",
+    "chain_errors",
+    "descriptors",
+    "palette",
+    "run",
+    "seed",
+    "small_multiples",
+    "squared_errors",
+    "synthetic_mean",
+    "synthetic_sensitivity",
+    "theorem_5_sensitivity",
+]
 
+Array = NDArray[np.float64]
 Row = dict[str, Any]
+
 N, R = 500, 0.25  # records and radius of the paper's synthetic experiments
-COLORS = {"laplace-mcmc": "tab:orange", "laplace": "tab:red", "classical": "tab:green", "analytic": "tab:blue"}
+COLORS = {
+    "laplace-mcmc": "tab:orange",
+    "laplace": "tab:red",
+    "classical": "tab:green",
+    "analytic": "tab:blue",
+}
 
 
 @dataclass(frozen=True)
@@ -48,52 +72,91 @@ class Settings:
         return 3_000 if self.quick else 50_000
 
 
-def palette(name: str) -> str:
-    return COLORS.get(name, "tab:gray")
-
-
 def seed(*parts: Any) -> int:
     """A fixed seed for a cell, from its name."""
-    return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:8], "big")
+    digest = hashlib.sha256(json.dumps(parts).encode()).digest()
+    return int.from_bytes(digest[:8], "big")
 
 
-def synthetic_mean(k: int) -> NDArray[np.float64]:
+def synthetic_mean(k: int) -> Array:
     """Mean of the paper's synthetic records of size k."""
     return mean_logeuclid(synthetic_spd(N, k, R, random_state=seed("synthetic", k)))
 
 
+def synthetic_sensitivity(k: int) -> float:
+    """2r√k/n, of the synthetic records' mean: their logs have norm at most r√k."""
+    return 2.0 * R * float(np.sqrt(k)) / N
+
+
+def theorem_5_sensitivity(channels: int, n: int) -> float:
+    """2r/n with the paper's radius r of covariance descriptors."""
+    return 2.0 * paper_radius(channels) / n
+
+
+def calibrate(
+    name: str, sensitivity: float, epsilon: float, delta: float
+) -> RiemannianLaplace | TangentGaussian:
+    """The mechanism that a figure calls by its noise, or by its calibration.
+
+    Laplace noise is pure, so δ counts for the tangent Gaussian only.
+    """
+    if name.startswith("laplace"):
+        return RiemannianLaplace(sensitivity, epsilon)
+    return TangentGaussian(sensitivity, epsilon, delta, calibration=name)
+
+
 def squared_errors(
-    name: str, f: NDArray[np.float64], sensitivity: float, epsilon: float, delta: float, repeats: int, rng: Any, burn_in: int
-) -> tuple[NDArray[np.float64], Any]:
-    """ρ² of seeded releases of the summary f, and their exact law.
+    mechanism: RiemannianLaplace | TangentGaussian,
+    k: int,
+    repeats: int,
+    rng: np.random.Generator,
+) -> Array:
+    """ρ² of seeded releases of a k×k summary.
 
-    Errors are taken in log coordinates: the noise of the paper's radius at small n leaves the range of float64 matrices.
+    Taken in log coordinates: the noise of the paper's radius at small n leaves the
+    range of float64 matrices.
     """
-    k = len(f)
-    pure = name.startswith("laplace")
-    mechanism = RiemannianLaplace(sensitivity, epsilon) if pure else TangentGaussian(sensitivity, epsilon, delta, calibration=name)
-    if name == "laplace-mcmc":
-        noise = LogLaplace(f, mechanism.sigma).offsets(repeats, rng, "mcmc", burn_in)
-    else:
-        noise = np.stack([mechanism.simulate_noise(k, rng) for _ in range(repeats)])
-    return (noise**2).sum(axis=1), mechanism.squared_error(k)
+    noise = np.stack([mechanism.simulate_noise(k, rng) for _ in range(repeats)])
+    return np.asarray((noise**2).sum(axis=1))
 
 
-def agreement(errors: NDArray[np.float64], law: Any) -> Row:
-    """Mean and spread of repeats, the law's mean, and whether the mean lies inside the law's central 99.9 % interval for so many repeats.
+def chain_errors(
+    mechanism: RiemannianLaplace | TangentGaussian,
+    f: Array,
+    repeats: int,
+    rng: np.random.Generator,
+    burn_in: int,
+) -> Array:
+    """ρ² of the paper's chain around the summary f, stopped after ``burn_in`` steps."""
+    noise = LogLaplace(f, mechanism.sigma).offsets(repeats, rng, "mcmc", burn_in)
+    return np.asarray((noise**2).sum(axis=1))
 
-    The mean of m draws is compared with a gamma law of the same mean and variance, which is exact for σ²χ².
+
+def agreement(errors: Array, law: Any) -> Row:
+    """Whether the mean of repeats agrees with the law it should follow.
+
+    It does if it lies inside the central 99.9 % interval for so many repeats. The mean
+    of m draws is compared with a gamma law of the same mean and variance, which is
+    exact for σ²χ².
     """
-    m, mean, variance = len(errors), float(law.mean()), float(law.var()) / len(errors)
+    mean, variance = float(law.mean()), float(law.var()) / len(errors)
     low, high = stats.gamma(mean**2 / variance, scale=variance / mean).interval(0.999)
-    inside = bool(low <= errors.mean() <= high)
-    return {"repeats": m, "mean": float(errors.mean()), "sd": float(errors.std()), "law": mean, "low": low, "high": high, "inside": inside}
+    return {
+        "repeats": len(errors),
+        "mean": float(errors.mean()),
+        "sd": float(errors.std()),
+        "law": mean,
+        "low": low,
+        "high": high,
+        "inside": bool(low <= errors.mean() <= high),
+    }
 
 
-def descriptors(name: str, label: int, data: str | None) -> tuple[NDArray[np.float64], int]:
+def descriptors(name: str, label: int, data: str | None) -> tuple[Array, int]:
     """Covariance descriptors of a class of a dataset, and its number of channels."""
     images = load_images(name, data, download=data is None)
-    return covariance_descriptors(images.of_class(label)), 3 if images.images.ndim == 4 else 1
+    channels = 3 if images.images.ndim == 4 else 1
+    return covariance_descriptors(images.of_class(label)), channels
 
 
 def at_hand(names: Iterable[str], data: str | None) -> list[str]:
@@ -108,22 +171,24 @@ def at_hand(names: Iterable[str], data: str | None) -> list[str]:
     return found
 
 
-def theorem_5_sensitivity(channels: int, n: int) -> float:
-    return 2.0 * paper_radius(channels) / n
-
-
 def run(figure: ModuleType, settings: Settings, output: Path) -> list[Row]:
-    """Measure what is missing of a figure, then write its table and pictures. Finished cells are kept in a .jsonl file."""
+    """Measure what is missing of a figure, then write its table and pictures.
+
+    Finished cells are kept in a .jsonl file.
+    """
     output.mkdir(parents=True, exist_ok=True)
-    partial = output / f"{figure.NAME}.jsonl"
-    done: dict[str, list[Row]] = {}
-    if partial.exists():
-        for line in partial.read_text(encoding="utf-8").splitlines():
-            try:
-                record = json.loads(line)
-                done[json.dumps(record["cell"], sort_keys=True)] = record["rows"]
-            except (ValueError, KeyError):
-                continue  # a line cut short by an interruption: its cell is measured again
+    rows = _measure(figure, settings, output / f"{figure.NAME}.jsonl")
+    if rows:
+        _write_table(rows, output / f"{figure.NAME}.csv")
+        picture = figure.draw(rows)
+        for suffix in ("png", "svg"):
+            picture.savefig(output / f"{figure.NAME}.{suffix}", dpi=110)
+    return rows
+
+
+def _measure(figure: ModuleType, settings: Settings, partial: Path) -> list[Row]:
+    """Rows of all cells of a figure; ``partial`` holds those measured before."""
+    done = _finished(partial)
     cells = figure.cells(settings)
     rows: list[Row] = []
     with track(figure.NAME, len(cells)) as advance, partial.open("a", encoding="utf-8") as file:
@@ -135,16 +200,35 @@ def run(figure: ModuleType, settings: Settings, output: Path) -> list[Row]:
                 file.flush()
             rows += done[key]
             advance(1)
-    if rows:
-        columns = list(dict.fromkeys(name for row in rows for name in row))
-        with (output / f"{figure.NAME}.csv").open("w", newline="", encoding="utf-8") as table:
-            writer = csv.DictWriter(table, columns)
-            writer.writeheader()
-            writer.writerows(rows)
-        picture = figure.draw(rows)
-        for suffix in ("png", "svg"):
-            picture.savefig(output / f"{figure.NAME}.{suffix}", dpi=110)
     return rows
+
+
+def _finished(partial: Path) -> dict[str, list[Row]]:
+    """Rows of an earlier run, by cell."""
+    done: dict[str, list[Row]] = {}
+    if not partial.exists():
+        return done
+    for line in partial.read_text(encoding="utf-8").splitlines():
+        try:
+            record = json.loads(line)
+            done[json.dumps(record["cell"], sort_keys=True)] = record["rows"]
+        except (ValueError, KeyError):
+            # a line cut short by an interruption: its cell is measured again
+            continue
+    return done
+
+
+def _write_table(rows: list[Row], file: Path) -> None:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    with file.open("w", newline="", encoding="utf-8") as table:
+        writer = csv.DictWriter(table, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def palette(name: str) -> str:
+    """Colour of a mechanism."""
+    return COLORS.get(name, "tab:gray")
 
 
 def small_multiples(panels: int, columns: int = 4) -> tuple[Any, list[Any]]:
@@ -152,7 +236,9 @@ def small_multiples(panels: int, columns: int = 4) -> tuple[Any, list[Any]]:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise DataError("the figures need matplotlib; install it with: pip install 'spdp[plots]'") from None
+        raise DataError(
+            "the figures need matplotlib; install it with: pip install 'spdp[plots]'"
+        ) from None
     across = min(columns, panels)
     down = -(-panels // across)
     figure = Figure(figsize=(3.4 * across + 0.4, 2.9 * down + 0.3), layout="constrained")
@@ -163,8 +249,9 @@ def small_multiples(panels: int, columns: int = 4) -> tuple[Any, list[Any]]:
 
 
 def band(axes: Any, x: Any, rows: list[Row], color: str, label: str) -> None:
-    """Mean ± 2 standard deviations of the repeats, and the exact law's mean as a dashed line."""
+    """Mean ± 2 standard deviations of the repeats; dotted, the exact law's mean."""
     mean, sd = np.array([r["mean"] for r in rows]), np.array([r["sd"] for r in rows])
+    low, high = np.maximum(mean - 2 * sd, 0.05 * mean), mean + 2 * sd
     axes.plot(x, mean, color=color, label=label, marker=".", linewidth=1)
-    axes.fill_between(x, np.maximum(mean - 2 * sd, 0.05 * mean), mean + 2 * sd, color=color, alpha=0.15)
+    axes.fill_between(x, low, high, color=color, alpha=0.15)
     axes.plot(x, [r["law"] for r in rows], color="black", linestyle=":", linewidth=0.9)

@@ -1,4 +1,7 @@
-"""Utility on MNIST, KMNIST, FashionMNIST (gray: the paper calls it RGB) and CIFAR10; scikit-learn's digits stand in offline."""
+"""Utility on MNIST, KMNIST, FashionMNIST (gray: the paper calls it RGB) and CIFAR10.
+
+scikit-learn's digits stand in offline.
+"""
 
 from spdp.paper import medical
 from spdp.paper.common import Row, Settings
@@ -8,8 +11,12 @@ __all__ = ["CLAIM", "NAME", "TITLE", "cells", "draw", "measure", "verdict"]
 
 NAME = "images"
 TITLE = "Private means of images (covariance descriptors)"
-CLAIM = "On MNIST, KMNIST, FashionMNIST and CIFAR10 the tangent Gaussian mechanism beats the Riemannian Laplace mechanism."
+CLAIM = (
+    "On MNIST, KMNIST, FashionMNIST and CIFAR10 the tangent Gaussian mechanism beats the "
+    "Riemannian Laplace mechanism."
+)
+DATASETS = ("digits", "mnist", "kmnist", "fashionmnist", "cifar10")
 
 
 def cells(settings: Settings) -> list[Row]:
-    return medical.grid(settings, ("digits", "mnist", "kmnist", "fashionmnist", "cifar10"))
+    return medical.grid(settings, DATASETS)

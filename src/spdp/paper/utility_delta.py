@@ -8,7 +8,10 @@ __all__ = ["CLAIM", "NAME", "TITLE", "cells", "draw", "measure", "verdict"]
 
 NAME = "utility_delta"
 TITLE = "Utility against k for smaller δ (n = 500, r = 1/4)"
-CLAIM = "The advantage of the tangent Gaussian mechanism persists for δ = 1e-7, 1e-8 and 1e-9: its error grows only with ln(1/δ)."
+CLAIM = (
+    "The advantage of the tangent Gaussian mechanism persists for δ = 1e-7, 1e-8 and 1e-9: "
+    "its error grows only with ln(1/δ)."
+)
 
 
 def cells(settings: Settings) -> list[Row]:

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <vector>
@@ -19,7 +18,8 @@ namespace SPDP_ISA {
 
 using namespace spdp;
 
-constexpr double LATTICE = 1073741824.0;          // 2^30
+constexpr double LATTICE = double(1LL << LATTICE_BITS);
+constexpr double NEAR_NORM = LATTICE * LATTICE * (1.0 - 0x1p-20);  // float norms below it need no exact check
 constexpr int MAX_SWEEPS_PER_EIGENVALUE = 40;
 constexpr int64_t FLUSH = 1 << 20;                // additions after which double accumulators are emptied (2^30 * 2^20 < 2^53)
 constexpr double UNDERFLOW_SQUARE = 1e-280;
@@ -97,7 +97,7 @@ template <int K, int N> struct Solver final : Worker {
     }
 
     // Symmetrise and scale by a power of two; `shift` is its exponent. Unusable lanes become the identity.
-    INLINE void prepare(bool single, P& shift, M& finite, M& symmetric) {
+    INLINE void prepare(bool single, double slack, P& shift, P& largest, M& finite, M& symmetric) {
         const int k = size();
         P big = 0.0, gap = 0.0, zero = 0.0;
         for (int i = 0; i < k; ++i) {
@@ -133,7 +133,10 @@ template <int K, int N> struct Solver final : Worker {
             }
         }
         // entries are below 2 here; the tolerance is relative to the largest, as in the reference
-        symmetric = gap <= (single ? 1e-5 : 1e-8) * (big * scale);
+        // (the slack's product may be 0 * inf: max takes its second argument then)
+        largest = big * scale;
+        const P relative = (single ? SYMMETRY_SINGLE : SYMMETRY_DOUBLE) * largest;
+        symmetric = gap <= max(slack * (first * scale), relative);
         shift = select(finite, shift, P(0.0));
     }
 
@@ -405,24 +408,8 @@ template <int K, int N> struct Solver final : Worker {
             norm += y[j] * y[j];
         }
         // The float norm is right to (dim + 2) * 2^-53, so only lanes near or over the bound need exact arithmetic.
-        if (any(~(norm <= LATTICE * LATTICE * (1.0 - 0x1p-20))))
-            for (int lane = 0; lane < W; ++lane) enforce(lane, dim);
-    }
-
-    // Sum of squares <= 2^60 in integer arithmetic; a lane over it is shrunk toward zero until it holds.
-    void enforce(int lane, int dim) {
-        for (;;) {
-            unsigned __int128 square = 0;
-            for (int j = 0; j < dim; ++j) {
-                const int64_t q = int64_t(y[j].lanes()[lane]);
-                square += uint64_t(q * q);
-            }
-            if (square <= (unsigned __int128)1 << 60) return;
-            for (int j = 0; j < dim; ++j) {
-                const int64_t q = int64_t(y[j].lanes()[lane]), size = (std::llabs(q) * ((1LL << 30) - 1)) >> 30;
-                y[j].lanes()[lane] = double(q < 0 ? -size : size);
-            }
-        }
+        if (any(~(norm <= NEAR_NORM)))
+            for (int lane = 0; lane < W; ++lane) enforce_norm(y[0].lanes() + lane, W, dim);
     }
 
     void flush() {
@@ -455,9 +442,9 @@ template <int K, int N> struct Solver final : Worker {
             load<float>(job, begin, lanes);
         else
             load<double>(job, begin, lanes);
-        P shift;
+        P shift, largest;
         M finite, symmetric;
-        prepare(job.single, shift, finite, symmetric);
+        prepare(job.single, job.slack, shift, largest, finite, symmetric);
         const M stuck = decompose();
         M positive = ~none<N>();
         const bool clipped = job.mode >= LOGVEC, logs = clipped || job.mode == LOGM || job.mode == LOGSUM;
@@ -472,7 +459,7 @@ template <int K, int N> struct Solver final : Worker {
             if (clipped) {  // non-positive only by the rounding of the stored entries: accepted, the record is clipped next
                 const double eps = job.single ? double(FLT_EPSILON) : DBL_EPSILON, least = job.single ? -149.0 : -1074.0;
                 const P granule = pow2(max(min(P(least) - shift, P(0.0)), P(-1000.0)));
-                positive = (high > 0.0) & (low >= -8.0 * k * max(P(eps), granule));
+                positive = (high > 0.0) & (low >= -double(RANK_SLACK) * k * max(eps * largest, granule));
                 floor = DBL_EPSILON * high;
             } else {
                 positive = low > 0.0;
@@ -582,15 +569,7 @@ void vector_pass(const VectorJob& job, int64_t begin, int64_t end, int64_t* tota
         for (int64_t j = 0; j < whole; j += LANES) sizes += load(&z[j]) * load(&z[j]);
         for (int64_t j = whole; j < d; ++j) size += z[j] * z[j];
         for (int l = 0; l < LANES; ++l) size += sizes[l];
-        while (!(size <= LATTICE * LATTICE * (1.0 - 0x1p-20))) {  // near the bound: decide in integers
-            unsigned __int128 exact = 0;
-            for (int64_t j = 0; j < d; ++j) exact += uint64_t(int64_t(z[j]) * int64_t(z[j]));
-            if (exact <= (unsigned __int128)1 << 60) break;
-            for (int64_t j = 0; j < d; ++j) {
-                const int64_t q = int64_t(z[j]), shrunk = (std::llabs(q) * ((1LL << 30) - 1)) >> 30;
-                z[j] = double(q < 0 ? -shrunk : shrunk);
-            }
-        }
+        if (!(size <= NEAR_NORM)) enforce_norm(z.get(), 1, d);
         for (int64_t j = 0; j < d; ++j) acc[j] += z[j];
         if (++pending == FLUSH) flush();
     }

@@ -1,11 +1,14 @@
 // What the module and the kernels, compiled once per instruction set, agree on.
 #pragma once
+#include "constants.hpp"  // generated from kernels/constants.py
+
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
 
 namespace spdp {
 
 enum Mode { EIGH = 0, LOGM = 1, EXPM = 2, LOGSUM = 3, LOGVEC = 4, ENCODE = 5, LATTICE_SUM = 6 };
-enum Status : uint8_t { OK = 0, NOT_FINITE = 1, NOT_SYMMETRIC = 2, NOT_POSITIVE = 3, NOT_CONVERGED = 4 };
 
 struct Job {
     int mode = 0, k = 0;
@@ -13,6 +16,7 @@ struct Job {
     const char* x = nullptr;              // first entry
     int64_t stride[3] = {0, 0, 0};        // in bytes
     bool single = false;                  // float32 input
+    double slack = 0;                     // asymmetry that is rounding whatever the entries (EXPM)
     double log_low = 0, log_high = 0;     // clip of log-eigenvalues (LOGVEC, ENCODE, LATTICE_SUM)
     const double* center = nullptr;       // (d,)
     double radius = 1;
@@ -43,5 +47,22 @@ struct VectorJob {
     bool sum = true;                 // whether to add up lattice points
 };
 typedef void (*VectorPass)(const VectorJob& job, int64_t begin, int64_t end, int64_t* total);
+
+// The rule of the lattice: the sum of squares of an integer vector, held as doubles `stride` apart, is at most
+// 2^(2 LATTICE_BITS), in integer arithmetic; a vector over it is shrunk toward zero until it holds.
+inline void enforce_norm(double* q, int64_t stride, int64_t dim) {
+    for (;;) {
+        unsigned __int128 square = 0;
+        for (int64_t j = 0; j < dim; ++j) {
+            const int64_t v = int64_t(q[j * stride]);
+            square += uint64_t(v * v);
+        }
+        if (square <= (unsigned __int128)1 << (2 * LATTICE_BITS)) return;
+        for (int64_t j = 0; j < dim; ++j) {
+            const int64_t v = int64_t(q[j * stride]), size = (std::llabs(v) * ((1LL << LATTICE_BITS) - 1)) >> LATTICE_BITS;
+            q[j * stride] = double(v < 0 ? -size : size);
+        }
+    }
+}
 
 }  // namespace spdp

@@ -117,7 +117,7 @@ using Vector = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 
 void run(int mode, const Input& x, Output<uint8_t> status, std::optional<Output<double>> out,
          std::optional<Output<double>> values, std::optional<Output<int64_t>> codes, std::optional<Vector> weights,
-         std::optional<Vector> center, double log_low, double log_high, double radius) {
+         std::optional<Vector> center, double log_low, double log_high, double radius, double slack) {
     spdp::Job job;
     job.mode = mode;
     job.m = int64_t(x.shape(0));
@@ -166,6 +166,7 @@ void run(int mode, const Input& x, Output<uint8_t> status, std::optional<Output<
     job.log_low = log_low;
     job.log_high = log_high;
     job.radius = radius;
+    job.slack = slack;
     nb::gil_scoped_release release;
     execute(job, log_total, lattice_total);
 }
@@ -206,9 +207,12 @@ extern "C" __attribute__((visibility("default"))) int spdp_get_num_threads() { r
 extern "C" __attribute__((visibility("default"))) void spdp_set_num_threads(int n) { threads = n < 1 ? 1 : n; }
 
 NB_MODULE(_native, module) {
+    module.attr("LATTICE_BITS") = int(spdp::LATTICE_BITS);
+    module.attr("STATUS") = nb::make_tuple(int(spdp::OK), int(spdp::NOT_FINITE), int(spdp::NOT_SYMMETRIC),
+                                           int(spdp::NOT_POSITIVE), int(spdp::NOT_CONVERGED));
     module.def("run", &run, "mode"_a, "x"_a, "status"_a, "out"_a.none() = nb::none(), "values"_a.none() = nb::none(),
                "codes"_a.none() = nb::none(), "weights"_a.none() = nb::none(), "center"_a.none() = nb::none(),
-               "log_low"_a = 0.0, "log_high"_a = 0.0, "radius"_a = 1.0);
+               "log_low"_a = 0.0, "log_high"_a = 0.0, "radius"_a = 1.0, "slack"_a = 0.0);
     module.def("run_vectors", &run_vectors, "y"_a, "center"_a, "inverse"_a, "radius"_a = 1.0, "absolute"_a = false,
                "total"_a.none() = nb::none(), "distance"_a.none() = nb::none());
     module.def("get_num_threads", [] { return threads.load(); });

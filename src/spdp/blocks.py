@@ -1,0 +1,189 @@
+"""Blocks of records as stacks the kernels take: a record's dtype is its own affair.
+
+*Claim.* What becomes of a record depends on that record alone. *Enforced.* Records are
+grouped by their own dtype, never converted to a common one: a float64 record among
+float32 ones changes no tolerance but its own, and byte order changes none. A record
+that does not hold real numbers is one unusable record, not an error of the block.
+*Assumed.* The shape (k, k), and the dtype of an array as a whole, are public.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.errors import DataError, InvalidMatrixError
+from spdp.kernels import Status
+from spdp.kernels.base import working_dtype
+
+__all__ = [
+    "Part",
+    "blocks_of",
+    "describe_fault",
+    "invalid_matrix",
+    "matrix_stack",
+    "record_marks",
+    "record_stack",
+    "size_of_block",
+    "split",
+]
+
+
+class Part(NamedTuple):
+    """Records of one dtype within a block."""
+
+    places: NDArray[np.intp] | None  # in the block; None where they are all of it
+    stack: NDArray[Any]  # (m, k, k), float32 or float64
+    fault: str | None = None  # why none of them can be used
+
+    def place(self, i: int) -> int:
+        """Place in the block of the i-th of these records."""
+        return i if self.places is None else int(self.places[i])
+
+
+def matrix_stack(X: Any, name: str = "X") -> NDArray[Any]:
+    """``X`` as one float32 or float64 array (..., k, k), or an error."""
+    refuse_masked(X, name)
+    A = np.asarray(X)
+    if A.dtype.kind not in "iufb":
+        raise InvalidMatrixError(f"{name} has dtype {A.dtype}; expected real numbers")
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2] or A.shape[-1] == 0:
+        raise InvalidMatrixError(
+            f"{name} has shape {A.shape}; expected square matrices (..., k, k)"
+        )
+    return A.astype(working_dtype(A.dtype), copy=False)
+
+
+def record_stack(X: Any, name: str = "X") -> NDArray[Any]:
+    """``X`` as an array (n, k, k), in the dtype it is stored in."""
+    refuse_masked(X, name)
+    A = np.asarray(X)
+    if A.dtype.kind not in "iufb":
+        raise InvalidMatrixError(f"{name} has dtype {A.dtype}; expected real numbers")
+    if A.ndim != 3 or A.shape[1] != A.shape[2] or A.shape[1] == 0:
+        raise InvalidMatrixError(f"{name} has shape {A.shape}; expected (n, k, k)")
+    return A
+
+
+def size_of_first(items: Sequence[Any], name: str = "X") -> int:
+    """k of a list of matrices: that of the first one that holds real numbers."""
+    for item in items:
+        try:
+            A = np.asarray(item)
+        except ValueError:
+            continue
+        if A.dtype.kind in "iufb" and A.ndim == 2 and A.shape[0] == A.shape[1] > 0:
+            return len(A)
+    raise InvalidMatrixError(f"{name} is not a stack of matrices of one size")
+
+
+def refuse_masked(X: Any, name: str) -> None:
+    """A masked record would be read as if it were not masked."""
+    if isinstance(X, np.ma.MaskedArray):
+        raise DataError(f"{name} is a masked array: drop or fill its masked records first")
+
+
+def split(block: Any, k: int, name: str) -> Iterator[Part]:
+    """A block, array ``(m, k, k)`` or list of matrices, as stacks of one dtype each."""
+    if isinstance(block, list | tuple):
+        yield from _split_list(block, k, name)
+        return
+    B = matrix_stack(block, name)
+    if B.ndim == 2:
+        B = B[None]
+    if B.ndim != 3 or B.shape[-1] != k:
+        raise InvalidMatrixError(f"{name} has a block of shape {B.shape}; expected (m, {k}, {k})")
+    yield Part(None, B)
+
+
+def _split_list(items: Sequence[Any], k: int, name: str) -> Iterator[Part]:
+    groups: dict[tuple[np.dtype[Any], str | None], list[int]] = {}
+    matrices = []
+    for i, item in enumerate(items):
+        refuse_masked(item, f"{name}: matrix {i}")
+        A, fault = _record(item, k, f"{name}: matrix {i}")
+        matrices.append(A)
+        groups.setdefault((A.dtype, fault), []).append(i)
+    for (_, fault), places in groups.items():
+        where = None if len(places) == len(items) else np.array(places)
+        yield Part(where, np.stack([matrices[i] for i in places]), fault)
+
+
+def _record(item: Any, k: int, name: str) -> tuple[NDArray[Any], str | None]:
+    """One record of a list in its own dtype.
+
+    NaN, and why, where it holds no real numbers.
+    """
+    try:
+        A = np.asarray(item)
+    except ValueError:
+        raise InvalidMatrixError(f"{name} is not a matrix of one size with the others") from None
+    if A.dtype.kind not in "iufb":
+        return np.full((k, k), np.nan), f"has dtype {A.dtype}; expected real numbers"
+    if A.shape != (k, k):
+        raise InvalidMatrixError(
+            f"{name} has shape {A.shape}, not of one size with the others; expected ({k}, {k})"
+        )
+    return A.astype(working_dtype(A.dtype), copy=False), None
+
+
+def blocks_of(X: Any) -> Iterator[Any]:
+    """Blocks of an array (n, k, k), a list of matrices, or an iterable of such.
+
+    A function that returns such an iterable is called.
+    """
+    if callable(X):
+        return iter(X())
+    if isinstance(X, list | tuple):
+        return iter([X])
+    if isinstance(X, np.ndarray) or hasattr(X, "__array__"):
+        return iter([record_stack(X)])
+    return iter(X)
+
+
+def size_of_block(block: Any, name: str = "X") -> int:
+    """k of a block of records."""
+    if isinstance(block, list | tuple):
+        return size_of_first(block, name)
+    return int(matrix_stack(block, name).shape[-1])
+
+
+def record_marks(block: Any, k: int, name: str, key: bytes) -> tuple[int, int]:
+    """Keyed fingerprint of a block's records, in any order, and their number.
+
+    The sum of BLAKE2b marks of the single records as float64: blocks add up, here or on
+    a cluster, to the same fingerprint.
+    """
+    total, m = 0, 0
+    for part in split(block, k, name):
+        rows = np.ascontiguousarray(part.stack, dtype="<f8").reshape(len(part.stack), -1)
+        for row in rows:
+            mark = hashlib.blake2b(row.tobytes(), key=key[:64], digest_size=32, person=b"spdp")
+            total += int.from_bytes(mark.digest(), "little")
+        m += len(rows)
+    return total % (1 << 256), m
+
+
+def describe_fault(code: int, matrix: NDArray[Any], smallest: float | None = None) -> str:
+    """What a kernel found wrong with a matrix, in words; for the holder of the data."""
+    if code == Status.NOT_FINITE:
+        row, column = np.argwhere(~np.isfinite(matrix))[0]
+        return f"is not finite: entry ({row}, {column}) is {matrix[row, column]}"
+    if code == Status.NOT_SYMMETRIC:
+        gap = np.abs(matrix.astype(np.float64) - matrix.T)
+        row, column = np.unravel_index(np.argmax(gap), gap.shape)
+        return (
+            f"is not symmetric: entries ({row}, {column}) and ({column}, {row}) "
+            f"differ by {gap.max():.3g}"
+        )
+    if smallest is None:
+        smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
+    return f"is not positive definite: smallest eigenvalue {smallest:.3g}"
+
+
+def invalid_matrix(fault: str, index: tuple[int, ...]) -> InvalidMatrixError:
+    """The error for a matrix, named by its index."""
+    place = f" {index[0]}" if len(index) == 1 else f" {index}" if index else ""
+    return InvalidMatrixError(f"{'' if index else 'the '}matrix{place} {fault}", index)

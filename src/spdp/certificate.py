@@ -1,0 +1,139 @@
+"""The certificate of a release: one versioned dataclass, its JSON, its seal.
+
+*Enforced.* A certificate is filled by :func:`spdp.release.publish` from an account,
+whose steps hold released values only, and from public numbers; no function of the
+records is an argument there. A seeded result is a simulation and is certified as not
+private.
+"""
+
+import json
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha256
+from importlib.metadata import version
+from math import isfinite
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.choices import Unit
+from spdp.errors import DataError
+
+__all__ = ["Certificate", "seal_of"]
+
+SCHEMA = 2
+EXACT_LAW = "the law of the distance between the value and the estimand is exact"
+
+
+@lru_cache(maxsize=1)
+def _versions() -> dict[str, str]:
+    return {
+        "spdp": version("spdp"),
+        "numpy": np.__version__,
+        "opendp": version("opendp"),
+        "python": platform.python_version(),
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """What a release guarantees, what it estimates, and how far off it may be."""
+
+    schema: int = SCHEMA
+    private: bool
+    float_safe: bool
+    mechanism: str
+    calibration: str
+    method: str | None = None  # "oneshot" or "adaptive"; None for a stated summary
+    epsilon: float
+    delta: float
+    mu: float | None
+    adjacency: str
+    unit: str | None = Unit.RECORD.value  # whose data are protected
+    metric: str
+    estimand: str  # what the value estimates, in words
+    distance: str  # the distance that errors are measured in
+    error_statement: str = EXACT_LAW  # what the law of the error covers
+    n: int | None = None
+    n_estimate: float | None = None
+    k: int
+    domain: dict[str, Any] | None = None
+    sensitivity: float
+    sigma: float
+    lattice_step: float
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    expected_squared_error: float
+    squared_error_quantiles: dict[str, float]
+    squared_error_law: dict[str, Any]
+    seed: int | str | None = None
+    versions: dict[str, str] = field(default_factory=lambda: dict(_versions()))
+    created: str = field(default_factory=_now)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Its fields by name, JSON-ready."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_dict(cls, content: Any) -> "Certificate":
+        """The certificate that :meth:`as_dict` wrote, or what is wrong with it."""
+        if not isinstance(content, dict):
+            raise DataError("a certificate is a JSON object")
+        if content.get("schema") != SCHEMA:
+            raise DataError(
+                f"its certificate has schema {content.get('schema')!r}; this version of spdp "
+                f"reads {SCHEMA}"
+            )
+        for problem in _problems(content):
+            raise DataError(problem)
+        return cls(**content)
+
+
+def _problems(content: dict[str, Any]) -> Iterator[str]:
+    """What keeps a JSON object from being a certificate: names, types, numbers."""
+    hints = get_type_hints(Certificate)
+    for name in hints.keys() ^ content.keys():
+        what = "lacks" if name in hints else "has an unknown"
+        yield f"its certificate {what} field {name!r}"
+    for name, hint in hints.items():
+        if not _fits(content[name], hint):
+            yield f"its certificate's {name} is {content[name]!r:.80}, not {_in_words(hint)}"
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    options = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    return any(_is(value, get_origin(option) or option) for option in options)
+
+
+def _is(value: Any, kind: Any) -> bool:
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, kind)
+
+
+def _in_words(hint: Any) -> str:
+    return str(hint) if isinstance(hint, UnionType) else str(getattr(hint, "__name__", hint))
+
+
+def seal_of(value: NDArray[np.float64], certificate: dict[str, Any]) -> str:
+    """SHA-256 over the value and every field of the certificate, in one canonical form.
+
+    The value's shape and its float64 numbers (little-endian, row by row), then the
+    certificate as JSON with sorted keys and no spaces.
+    """
+    mark = sha256(b"spdp release\n")
+    mark.update(json.dumps(list(value.shape)).encode())
+    mark.update(np.ascontiguousarray(value, dtype="<f8").tobytes())
+    plain = json.dumps(certificate, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    mark.update(plain.encode())
+    return mark.hexdigest()

@@ -1,0 +1,17 @@
+"""Flat metrics, one file each; CHARTS is the table of them."""
+
+from spdp.charts.base import Chart, clip_to_ball
+from spdp.charts.logeuclid import LogEuclidean
+from spdp.errors import ParameterError
+
+__all__ = ["CHARTS", "Chart", "chart_of", "clip_to_ball"]
+
+CHARTS: dict[str, Chart] = {chart.name: chart for chart in (LogEuclidean(),)}
+
+
+def chart_of(metric: str) -> Chart:
+    """The chart of a metric, or an error that lists the metrics there are."""
+    if metric not in CHARTS:
+        names = ", ".join(map(repr, CHARTS))
+        raise ParameterError(f"metric must be one of {names}, got {metric!r}")
+    return CHARTS[metric]

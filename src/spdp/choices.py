@@ -1,0 +1,97 @@
+"""What users pass.
+
+Choices with a few values (enums inside, strings at the surface), numbers.
+"""
+
+from enum import StrEnum
+from math import isfinite
+from typing import Any, TypeVar
+
+from spdp.errors import ParameterError
+
+__all__ = [
+    "Adjacency",
+    "Mechanism",
+    "Method",
+    "Noise",
+    "OnInvalid",
+    "Unit",
+    "choose",
+    "positive",
+    "real",
+]
+
+
+class Adjacency(StrEnum):
+    """Which datasets are neighbours: whose difference a release must hide."""
+
+    REPLACE_ONE = "replace-one"  # same size, one record replaced: n is public
+    ADD_REMOVE = "add-remove"  # one record more or less: n is protected too
+
+
+class Noise(StrEnum):
+    """Law of the noise."""
+
+    GAUSSIAN = "gaussian"
+    LAPLACE = "laplace"
+
+
+class Mechanism(StrEnum):
+    """Law of the noise, as asked for."""
+
+    AUTO = "auto"
+    GAUSSIAN = "gaussian"
+    LAPLACE = "laplace"
+
+
+class Method(StrEnum):
+    """One noisy sum over the whole domain, or a private search first."""
+
+    AUTO = "auto"
+    ONESHOT = "oneshot"
+    ADAPTIVE = "adaptive"
+
+
+class OnInvalid(StrEnum):
+    """What an unusable record does.
+
+    An error that names it, or it counts as the centre.
+    """
+
+    RAISE = "raise"
+    CENTER = "center"
+
+
+class Unit(StrEnum):
+    """Whose data the guarantee protects."""
+
+    RECORD = "record"
+    PERSON = "person"
+
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def choose(kind: type[Choice], value: str, name: str) -> Choice:
+    """The member of ``kind`` that ``value`` names, or an error that lists them all."""
+    try:
+        return kind(value)
+    except ValueError:
+        *most, last = (repr(str(member)) for member in kind)
+        raise ParameterError(f"{name} must be {', '.join(most)} or {last}, got {value!r}") from None
+
+
+def real(name: str, value: Any) -> float:
+    """``value`` as a float, or an error that names it."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(f"{name} must be a number, got {value!r}") from None
+
+
+def positive(name: str, value: Any) -> float:
+    """``value`` as a float if it is positive and finite, else an error."""
+    number = real(name, value)
+    if not (isfinite(number) and number > 0):
+        raise ParameterError(f"{name} must be a positive finite number, got {value!r}")
+    return number

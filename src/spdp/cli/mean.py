@@ -1,0 +1,58 @@
+"""``spdp mean``."""
+
+from spdp.choices import Adjacency, Mechanism, Method, OnInvalid
+from spdp.cli import options
+from spdp.cli.output import Output, present
+from spdp.cli.records import Reader, name_of
+from spdp.cli.spelling import printable
+
+__all__ = ["mean"]
+
+
+def mean(
+    data: options.Data,
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    eigenvalues: options.Eigenvalues = None,
+    radius: options.Radius = None,
+    center: options.Center = None,
+    output: options.Directory = None,
+    force: options.Force = False,
+    report: options.Report = False,
+    sign: options.Sign = None,
+    ledger: options.LedgerFile = None,
+    label: options.Label = None,
+    mechanism: options.Mechanism = Mechanism.AUTO,
+    method: options.Method = Method.AUTO,
+    adjacency: options.Adjacency = Adjacency.REPLACE_ONE,
+    on_invalid: options.OnInvalid = OnInvalid.RAISE,
+    key: options.ArrayName = None,
+    order: options.Order = None,
+    mask: options.Mask = None,
+    dask: options.Dask = None,
+    workers: options.Workers = None,
+    as_json: options.Json = False,
+) -> None:
+    """Release the private Fréchet mean of the matrices in files."""
+    from spdp.statistics.mean import private_mean
+
+    domain = options.domain_from(eigenvalues, radius, center)
+    target = Output(output, force, report, sign)
+    account = None if ledger is None else options.open_ledger(ledger)
+    reader = Reader(key, order, mask, dask, workers)
+    with target.prepared(), reader.opened(data) as (source, engine):
+        release = private_mean(
+            source,
+            epsilon=epsilon,
+            delta=delta,
+            domain=domain,
+            mechanism=mechanism,
+            method=method,
+            adjacency=adjacency,
+            on_invalid=on_invalid,
+            ledger=account,
+            label=printable(name_of(data) if label is None else label),
+            engine=engine,
+        )
+        written = target.write(release, account)
+    present(release, written, as_json)

@@ -1,0 +1,174 @@
+"""Options that several commands share: each is spelt once."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spdp import choices
+from spdp.errors import DataError, LedgerError, ParameterError
+
+if TYPE_CHECKING:
+    from spdp.domain import Domain
+    from spdp.privacy.ledger import Ledger
+
+__all__ = [
+    "Adjacency",
+    "ArrayName",
+    "Center",
+    "Dask",
+    "Data",
+    "Delta",
+    "Directory",
+    "Eigenvalues",
+    "Epsilon",
+    "Force",
+    "Json",
+    "Label",
+    "LedgerFile",
+    "Mask",
+    "Mechanism",
+    "Method",
+    "OnInvalid",
+    "Order",
+    "Plot",
+    "Radius",
+    "Report",
+    "Sign",
+    "Workers",
+    "domain_from",
+    "open_ledger",
+]
+
+Data = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="DATA", help="Matrices: .npy, .npz, .mat, .h5, .hdf5, .zarr, .nii, .nii.gz."
+    ),
+]
+ArrayName = Annotated[
+    str | None,
+    typer.Option("--key", metavar="NAME", help="Which array, where a file holds several."),
+]
+Order = Annotated[
+    str | None,
+    typer.Option(metavar="ORDER", help="Component order of a NIfTI image: nifti, fsl or mrtrix."),
+]
+Mask = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="NIfTI mask of the voxels that are records."),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Read on a Dask cluster whose workers see the files."),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Read on a local Dask cluster of N workers."),
+]
+OnInvalid = Annotated[
+    choices.OnInvalid,
+    typer.Option(help="What an unusable record does: an error, or it counts as the centre."),
+]
+
+Epsilon = Annotated[float, typer.Option(metavar="ε", help="Privacy loss ε.")]
+Delta = Annotated[
+    float,
+    typer.Option(metavar="δ", help="Privacy slack δ; 0 asks for pure differential privacy."),
+]
+Adjacency = Annotated[
+    choices.Adjacency,
+    typer.Option(help="Whether the number of records is public, or protected too."),
+]
+Mechanism = Annotated[choices.Mechanism, typer.Option(help="Law of the noise.")]
+Method = Annotated[
+    choices.Method,
+    typer.Option(help="Noise for the whole domain, or a private search first."),
+]
+
+Eigenvalues = Annotated[
+    tuple[float, float] | None,
+    typer.Option(metavar="LOW HIGH", help="Public bounds on every record's eigenvalues."),
+]
+Radius = Annotated[
+    float | None,
+    typer.Option(metavar="R", help="Public radius of a log-Euclidean ball around all records."),
+]
+Center = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Public centre of that ball, .npy; else the identity."),
+]
+
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Account of the data's budget, which cannot be exceeded."),
+]
+Label = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="What the ledger's entry is called.")
+]
+
+Directory = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="DIR", help="Directory for mean.npy and certificate.json."
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there already.")]
+Report = Annotated[
+    bool, typer.Option("--report", help="Write a page about the release, report.html, too.")
+]
+Sign = Annotated[
+    Path | None,
+    typer.Option(metavar="KEY", help="Sign the certificate with an Ed25519 private key (PEM)."),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write a picture too (needs the plots extra)."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+
+
+def domain_from(
+    eigenvalues: tuple[float, float] | None, radius: float | None, center: Path | None = None
+) -> "Domain":
+    """The public domain that the options describe."""
+    from spdp.domain import Ball, EigenvalueBounds
+
+    if (eigenvalues is None) == (radius is None):
+        raise ParameterError(
+            "pass either --eigenvalues LOW HIGH or --radius R: the public set that every "
+            "record is forced into. It must come from public knowledge; bounds computed from "
+            "the data would leak the data."
+        )
+    if eigenvalues is not None:
+        if center is not None:
+            raise ParameterError("--center goes with --radius")
+        return EigenvalueBounds(*eigenvalues)
+    assert radius is not None
+    if center is None:
+        return Ball(radius)
+    import numpy as np
+
+    try:
+        matrix = np.load(center, allow_pickle=False)
+    except (OSError, EOFError, ValueError) as error:
+        raise DataError(f"{center}: cannot be read as a matrix, .npy ({error})") from None
+    if not isinstance(matrix, np.ndarray) or matrix.dtype.kind not in "iuf":
+        raise DataError(f"{center}: does not hold a matrix of real numbers, .npy")
+    return Ball(radius, matrix)
+
+
+def _fingerprint_key() -> bytes | None:
+    """The curator's key, from the environment: it must not stand on a command line."""
+    text = os.environ.get("SPDP_LEDGER_KEY", "")
+    return os.fsencode(text) if text else None
+
+
+def open_ledger(file: Path) -> "Ledger":
+    """An existing ledger, with the curator's key."""
+    from spdp.privacy.ledger import Ledger
+
+    if not os.path.lexists(file):
+        raise LedgerError(f"{file}: no such ledger; spdp ledger create makes one")
+    return Ledger(file, key=_fingerprint_key())

@@ -1,0 +1,202 @@
+"""What commands print, and releases written to directories.
+
+Text that came from outside (labels, names of files, certificates) is shown as the text
+it is. Whether a directory can be written is found out by writing, before anything is
+paid.
+"""
+
+import json
+import os
+import shlex
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spdp.cli.spelling import in_words, printable
+from spdp.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from spdp.privacy.ledger import Ledger
+    from spdp.release import Release
+
+__all__ = [
+    "Output",
+    "can_report",
+    "check_free",
+    "console",
+    "present",
+    "print_json",
+    "say",
+]
+
+TRIAL_BYTES = 1 << 16
+
+
+def console() -> "Console":
+    """Standard output, where nothing in a text is markup."""
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def say(text: str, style: str | None = None) -> None:
+    """Print one line, not wrapped: names of files can be copied from it."""
+    console().print(printable(text), style=style, soft_wrap=True)
+
+
+def can_report() -> bool:
+    """Whether the packages that draw a page are installed."""
+    return all(find_spec(package) for package in ("jinja2", "matplotlib"))
+
+
+def print_json(content: Any) -> None:
+    print(json.dumps(content, allow_nan=False))
+
+
+def present(release: "Release", written: list[Path], as_json: bool = False) -> None:
+    """Show a release: as JSON, or its main facts with its files or its matrix."""
+    if as_json:
+        print_json({"value": release.value.tolist(), "certificate": release.certificate})
+        return
+    import numpy as np
+
+    from spdp.release import Release
+    from spdp.report import release_table
+
+    shown = Release(release.value, _printable_all(release.certificate))
+    console().print(release_table(shown))
+    if not written:
+        matrix = np.array2string(release.value, precision=5, suppress_small=True)
+        console().print(matrix, soft_wrap=True)
+    for file in written:
+        say(f"wrote {file}")
+
+
+def _printable_all(content: Any) -> Any:
+    """Plain data with all their texts printable."""
+    if isinstance(content, dict):
+        return {printable(name): _printable_all(value) for name, value in content.items()}
+    if isinstance(content, list):
+        return [_printable_all(value) for value in content]
+    return printable(content) if isinstance(content, str) else content
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where a release goes: a directory, or nowhere.
+
+    Attributes
+    ----------
+    path : Path or None
+        The directory.
+    force : bool
+        Whether a release that is there already may be replaced.
+    report : bool
+        Whether a page about the release goes there too.
+    sign : Path or None
+        Private key that signs the certificate.
+    """
+
+    path: Path | None
+    force: bool = False
+    report: bool = False
+    sign: Path | None = None
+
+    @contextmanager
+    def prepared(self) -> Iterator[None]:
+        """Make the directory and try it; remove it again if what follows fails."""
+        self._check_options()
+        if self.path is None:
+            yield
+            return
+        places = (self.path, *self.path.parents)
+        missing = [place for place in places if not os.path.lexists(place)]
+        try:
+            self._try(self.path)
+            yield
+        except BaseException:
+            for place in missing:
+                with suppress(OSError):  # not empty, or never made
+                    place.rmdir()
+            raise
+
+    def _check_options(self) -> None:
+        for option in ("report", "sign"):
+            if getattr(self, option) and self.path is None:
+                raise ParameterError(f"--{option} needs a directory to write into: add -o DIR")
+        if self.report and not can_report():
+            raise DataError("a report needs more packages: pip install 'spdp[report]'")
+        if self.sign is not None:
+            from spdp.verification import sign
+
+            sign("", self.sign)  # whether the key can sign is known by signing only
+
+    def _try(self, path: Path) -> None:
+        """Whether results can be written is known by writing only."""
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if not self.force:
+                check_free(*_files(path))
+            with tempfile.NamedTemporaryFile(dir=path, prefix=".partial-") as file:
+                file.write(bytes(TRIAL_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise DataError(f"{path}: cannot be written to ({why})") from None
+
+    def write(self, release: "Release", ledger: "Ledger | None" = None) -> list[Path]:
+        """Write a release and give the files, or say how to get it again."""
+        if self.path is None:
+            return []
+        try:
+            release.save(self.path, force=self.force, sign=self.sign)
+        except Exception as error:
+            why = f"{self.path}: the release cannot be written ({in_words(error)}); "
+            raise DataError(why + _rescue(release, ledger)) from error
+        *files, page = _files(self.path)
+        if self.report:
+            _write_report(release, page)
+        return [*files, page] if self.report else files
+
+
+def _write_report(release: "Release", file: Path) -> None:
+    from spdp.report import html_report
+
+    try:
+        page = html_report(release)
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(page)
+    except Exception as error:
+        why = f"{file}: cannot be written ({in_words(error)}); the release itself is beside it"
+        raise DataError(why) from error
+
+
+def check_free(*files: Path) -> None:
+    """Refuse to overwrite."""
+    for file in files:
+        if os.path.lexists(file):
+            raise ParameterError(f"{file}: exists already and is not overwritten", ask="force")
+
+
+def _files(path: Path) -> list[Path]:
+    """The files of a release, the page about it last."""
+    from spdp.release import CERTIFICATE, MEAN, REPORT
+
+    return [path / name for name in (MEAN, CERTIFICATE, REPORT)]
+
+
+def _rescue(release: "Release", ledger: "Ledger | None") -> str:
+    """How to get a release that was paid for but not written."""
+    if ledger is None:
+        return "no ledger keeps it, and running the command again makes a second release"
+    value = release.value.tolist()
+    entry = [entry["id"] for entry in ledger.history() if entry["value"] == value][-1]
+    file = shlex.quote(str(ledger.path))
+    return f"it is paid for and kept: spdp ledger recover {file} {entry} -o DIR"

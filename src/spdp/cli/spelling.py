@@ -1,0 +1,72 @@
+"""How errors are spelt, what their exit codes are, and text shown as text."""
+
+import typer
+
+from spdp.errors import DataError, LedgerError, ParameterError
+
+__all__ = ["EXIT_CODES", "VERIFICATION_FAILED", "UsageError", "exit_code", "in_words", "printable"]
+
+UNEXPECTED, USAGE, DATA, BUDGET, LEDGER, VERIFICATION_FAILED = range(1, 7)
+
+EXIT_CODES = f"""\b
+Exit codes:
+  0  done
+  {USAGE}  usage: an option or a number cannot be used
+  {DATA}  data: a file cannot be used, or cannot be written
+  {BUDGET}  the ledger's budget would be exceeded
+  {LEDGER}  the ledger cannot be used
+  {VERIFICATION_FAILED}  verification failed
+  {UNEXPECTED}  anything else"""
+
+# Errors of click, or of the copy of it that later versions of typer carry.
+UsageError: type[Exception] = typer.BadParameter.__mro__[2]
+
+# What helps where an error asks for an option, if that is not called --NAME here.
+HELP = {"ledger_key": "set SPDP_LEDGER_KEY"}
+
+
+def printable(text: object) -> str:
+    """The text with every character that is not plainly visible spelt out.
+
+    An escape becomes ``\\x1b``. Other such characters are line breaks, changes of
+    direction, and the bytes of a file's name that are not UTF-8.
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def in_words(error: Exception) -> str:
+    """What went wrong and which option would help, in the command line's own words."""
+    if isinstance(error, (ParameterError, DataError)):
+        if error.ask is None:
+            return error.message
+        help_ = HELP.get(error.ask, f"pass --{error.ask.replace('_', '-')}")
+        return f"{error.message} ({help_})"
+    if isinstance(error, UsageError):
+        return _usage(error)
+    if isinstance(error, OSError) and error.strerror:
+        name = "" if error.filename is None else f"{error.filename}: "
+        return f"{name}{error.strerror}"
+    return f"unexpected {type(error).__name__}: {error}; spdp --debug shows where"
+
+
+def _usage(error: Exception) -> str:
+    """Click's own words, and where to read more."""
+    message = str(getattr(error, "format_message", error.__str__)())
+    context = getattr(error, "ctx", None)
+    command = "spdp" if context is None else context.command_path
+    return f"{message.rstrip('.')} (see {command} --help)"
+
+
+def exit_code(error: Exception) -> int:
+    """See :data:`EXIT_CODES`."""
+    if isinstance(error, LedgerError):
+        return LEDGER
+    if isinstance(error, (DataError, OSError)):
+        return DATA
+    if isinstance(error, UsageError):
+        return USAGE
+    if isinstance(error, ParameterError):
+        from spdp.privacy.ledger import BudgetExceeded
+
+        return BUDGET if isinstance(error, BudgetExceeded) else USAGE
+    return UNEXPECTED

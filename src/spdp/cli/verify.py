@@ -1,0 +1,69 @@
+"""``spdp verify``: was a release edited, and do its numbers agree with each other?"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spdp.cli import options
+from spdp.cli.output import console, print_json
+from spdp.cli.spelling import VERIFICATION_FAILED, printable
+from spdp.errors import DataError
+
+__all__ = ["verify"]
+
+SEALED = "the matrix and its certificate are what was sealed"
+FAILED = "Verification FAILED: do not rely on this release."
+NOT_SIGNED = "Nor who made the release: that takes its maker's public key (pass --key)."
+Row = tuple[str, bool, str]
+
+
+def verify(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the release is.")],
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="PUB", help="Public key (PEM) that must have signed it."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check that a release was not edited, and recompute its numbers."""
+    checks = _checks(directory, key)
+    passed = all(ok for _, ok, _ in checks)
+    if as_json:
+        print_json([{"check": name, "ok": ok, "detail": detail} for name, ok, detail in checks])
+    else:
+        console().print(_table(directory, checks))
+        console().print(*_limits(key) if passed else [FAILED])
+    if not passed:
+        raise typer.Exit(VERIFICATION_FAILED)
+
+
+def _limits(key: Path | None) -> list[str]:
+    """What verification does not prove."""
+    from spdp.verification import NOT_PROVEN
+
+    return [NOT_PROVEN] if key is not None else [NOT_PROVEN, NOT_SIGNED]
+
+
+def _checks(directory: Path, key: Path | None) -> list[Row]:
+    from spdp.release import CERTIFICATE, MEAN, Release
+
+    for name in (MEAN, CERTIFICATE):
+        if not (directory / name).is_file():
+            raise DataError(f"{directory}: does not hold a release, {name} is not there")
+    try:
+        release = Release.load(directory)
+    except DataError as error:
+        return [("seal", False, error.message)]
+    return [("seal", True, SEALED), *release.verify(key)]
+
+
+def _table(directory: Path, checks: list[Row]) -> Any:
+    from rich.table import Table
+
+    table = Table("", "check", "found", title=printable(directory), title_justify="left")
+    table.columns[2].overflow = "fold"
+    for name, ok, detail in checks:
+        mark, style = ("ok", "green") if ok else ("FAILED", "bold red")
+        table.add_row(mark, printable(name), printable(detail), style=style)
+    return table

@@ -1,0 +1,211 @@
+"""What all file formats share: a header becomes a layout, a layout becomes a source.
+
+A format reads its header once (``open``) and then any rows (``rows``). Reading here and
+reading on a cluster both go through :func:`read`, so that a file means one thing.
+A format that can only be read from front to back has a ``stream`` in place of ``rows``.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.data.source import Source, rows_per_block
+from spdp.errors import DataError, ParameterError
+
+__all__ = [
+    "Format",
+    "Layout",
+    "Options",
+    "is_stack",
+    "need",
+    "pick",
+    "reading",
+    "real",
+    "source",
+    "stack",
+]
+
+# Few, large tasks: a cluster's scheduler has work with each of them.
+BLOCKS_PER_CHUNK = 5
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller may say about a file.
+
+    Attributes
+    ----------
+    key : str, optional
+        Which array, where a file holds several.
+    order : str, optional
+        How an image orders the components of its tensors.
+    mask : Path, optional
+        Image of the voxels that count as records.
+    """
+
+    key: str | None = None
+    order: str | None = None
+    mask: Path | None = None
+
+    def given(self) -> list[str]:
+        """Names of the options that were passed."""
+        return [name for name, value in vars(self).items() if value is not None]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the records of a file lie, as its header says. Small and picklable.
+
+    Attributes
+    ----------
+    file : Path
+    n, k : int
+        The file holds n matrices of size k×k.
+    dtype : numpy dtype
+        In which the numbers are stored.
+    array : str
+        Name of the array inside the file.
+    unit : int
+        Rows that are stored, or unpacked, together: reading a part costs the whole.
+    """
+
+    file: Path
+    n: int
+    k: int
+    dtype: np.dtype[Any]
+    array: str = ""
+    unit: int = 1
+
+    def pieces(self, blocks: int = 1) -> Iterator[tuple[int, int]]:
+        """(start, stop) of pieces of about so many blocks each, in whole units."""
+        rows = blocks * rows_per_block(self.k, self.dtype.itemsize)
+        step = max(1, rows // self.unit) * self.unit
+        return ((start, min(start + step, self.n)) for start in range(0, self.n, step))
+
+
+@dataclass(frozen=True)
+class Format:
+    """One way of storing matrices in a file: a line of the table ``FORMATS``.
+
+    Attributes
+    ----------
+    suffixes : tuple of str
+        How names of such files end, in lower case.
+    open : callable
+        ``open(file, options)`` reads the header and returns the :class:`Layout`.
+    rows : callable, optional
+        ``rows(layout, start, stop)`` reads matrices start to stop where it runs, as an
+        array ``(stop - start, k, k)`` in the dtype of the file.
+    stream : callable, optional
+        ``stream(layout)``, in place of ``rows``: blocks of all matrices, in one pass.
+    options : tuple of str
+        The options that mean something for this format.
+    """
+
+    suffixes: tuple[str, ...]
+    open: Callable[[Path, Options], Layout]
+    rows: Callable[[Any, int, int], NDArray[Any]] | None = None
+    stream: Callable[[Any], Iterator[NDArray[Any]]] | None = None
+    options: tuple[str, ...] = ("key",)
+
+
+def source(form: Format, file: Path, options: Options) -> Source:
+    """Open a file as records."""
+    with reading(file):
+        layout = form.open(file, options)
+    # A worker may stand in another directory.
+    layout = replace(layout, file=file.absolute())
+    if form.stream is not None:
+        return Source(partial(_streamed, form.stream, layout), layout.k, layout.n, str(file))
+    pieces = layout.pieces(BLOCKS_PER_CHUNK)
+    chunks = [partial(read, form.rows, layout, start, stop) for start, stop in pieces]
+    blocks = partial(_blocks, form.rows, layout)
+    return Source(blocks, layout.k, layout.n, str(file), chunks=chunks)
+
+
+def read(rows: Any, layout: Layout, start: int, stop: int) -> NDArray[Any]:
+    """Matrices start to stop of a file, or one error that names it."""
+    with reading(layout.file):
+        piece: NDArray[Any] = rows(layout, start, stop)
+    if piece.shape != (stop - start, layout.k, layout.k):
+        raise DataError(f"{layout.file}: changed since it was opened; open it again")
+    return piece
+
+
+def _blocks(rows: Any, layout: Layout) -> Iterator[NDArray[Any]]:
+    size = rows_per_block(layout.k, layout.dtype.itemsize)
+    for start, stop in layout.pieces():
+        piece = read(rows, layout, start, stop)
+        yield from (piece[i : i + size] for i in range(0, len(piece), size))
+
+
+def _streamed(stream: Any, layout: Layout) -> Iterator[NDArray[Any]]:
+    with reading(layout.file):
+        yield from stream(layout)
+
+
+@contextmanager
+def reading(file: Path) -> Iterator[None]:
+    """Turn what a damaged file makes a library raise into one error that names it."""
+    try:
+        yield
+    except (DataError, ParameterError):
+        raise
+    except Exception as error:
+        message = f"{file}: cannot be read, it may be damaged or truncated ({error})"
+        raise DataError(message) from None
+
+
+def need(module: str, extra: str, file: Path) -> Any:
+    """Import an optional package, or say how to install it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        message = f"{file}: reading this format needs {module}; install it with: "
+        raise DataError(message + f"pip install 'spdp[{extra}]'") from None
+
+
+def stack(file: Path, shape: tuple[int, ...], dtype: Any, array: str = "", unit: int = 1) -> Layout:
+    """Layout of an array (n, k, k) of real numbers; anything else is an error."""
+    if not is_stack(shape):
+        raise DataError(f"{file}: array of shape {shape}; expected (n, k, k) with n >= 1")
+    n, k, _ = shape
+    return Layout(file, n, k, real(file, dtype), array, unit)
+
+
+def is_stack(shape: tuple[int, ...]) -> bool:
+    """Whether an array of this shape holds matrices, one per row."""
+    return len(shape) == 3 and shape[1] == shape[2] and 0 not in shape
+
+
+def real(file: Path, dtype: Any) -> np.dtype[Any]:
+    """The dtype of a file of real numbers, kept as stored; others are an error."""
+    stored: np.dtype[Any] = np.dtype(dtype)
+    if stored.kind not in "iuf":
+        raise DataError(f"{file}: dtype {stored}; expected real numbers")
+    return stored
+
+
+def pick(
+    file: Path, shapes: dict[str, tuple[int, ...]], key: str | None, *, last: bool = False
+) -> str:
+    """Name of the array to read: ``key``, or the only stack of matrices."""
+    listing = ", ".join(f"{name} {shape}" for name, shape in shapes.items()) or "nothing"
+    if key is not None:
+        if key not in shapes:
+            raise DataError(f"{file}: no array {key!r}; it holds {listing}")
+        return key
+    wanted = "(k, k, n)" if last else "(n, k, k)"
+    fits = [name for name, shape in shapes.items() if is_stack(shape[::-1] if last else shape)]
+    if not fits:
+        raise DataError(f"{file}: no array of shape {wanted}; it holds {listing}")
+    if len(fits) > 1:
+        raise DataError(f"{file}: several arrays of shape {wanted}: {listing}", ask="key")
+    return fits[0]

@@ -1,0 +1,104 @@
+"""NIfTI images of diffusion tensors, ``.nii`` and ``.nii.gz``: a 3×3 matrix per voxel.
+
+Records are the voxels of the mask, slice by slice.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.data.formats.base import Layout, Options, need, reading, real
+from spdp.data.source import rows_per_block
+from spdp.errors import DataError, ParameterError
+
+__all__ = ["TENSOR_ORDERS", "open", "rows"]
+
+# Where xx, xy, xz, yy, yz, zz stand among the six components of a tensor.
+TENSOR_ORDERS = {
+    "fsl": (0, 1, 2, 3, 4, 5),  # dtifit: xx xy xz yy yz zz
+    "nifti": (0, 1, 3, 2, 4, 5),  # lower triangle by rows: xx xy yy xz yz zz
+    "mrtrix": (0, 3, 4, 1, 5, 2),  # dwi2tensor: xx yy zz xy xz yz
+}
+SYMMETRIC_MATRIX_INTENT = 1005
+
+# The matrix out of xx, xy, xz, yy, yz, zz.
+FULL = np.array([0, 1, 2, 1, 3, 4, 2, 4, 5])
+
+# A gzip stream is unpacked from its start for every piece, so pieces are large.
+BLOCKS_PER_GZIP_PIECE = 16
+
+
+@dataclass(frozen=True)
+class Image(Layout):
+    """A tensor image.
+
+    Attributes
+    ----------
+    components : tuple of int
+        Where the nine entries of the matrix stand among the numbers of a voxel.
+    mask : Path or None
+        Image of the voxels that are records; all of them without one.
+    """
+
+    components: tuple[int, ...] = ()
+    mask: Path | None = None
+
+
+def open(file: Path, options: Options) -> Image:
+    """Layout of the image, once it is known how it orders the tensor's components."""
+    image = need("nibabel", "nifti", file).load(file)
+    components = _components(image, file, options.order)
+    dtype = real(file, image.get_data_dtype())
+    n = int(_voxels(image, options.mask, file).sum())
+    if n == 0:
+        raise DataError(f"{options.mask or file}: selects no voxel")
+    packed = file.name.lower().endswith(".gz")
+    unit = BLOCKS_PER_GZIP_PIECE * rows_per_block(3, dtype.itemsize) if packed else 1
+    return Image(file, n, 3, dtype, unit=unit, components=components, mask=options.mask)
+
+
+def rows(layout: Image, start: int, stop: int) -> NDArray[Any]:
+    """Matrices start to stop: only the slices in which they lie are read."""
+    image = need("nibabel", "nifti", layout.file).load(layout.file)
+    keep = _voxels(image, layout.mask, layout.file)
+    edges = np.concatenate([[0], np.cumsum(keep.sum(axis=(1, 2)))])
+    first = int(np.searchsorted(edges, start, side="right")) - 1
+    last = int(np.searchsorted(edges, stop, side="left"))
+    slab = np.moveaxis(np.asarray(image.dataobj[:, :, first:last]), 2, 0)
+    voxels = slab[keep[first:last]][start - edges[first] : stop - edges[first]]
+    return voxels.reshape(len(voxels), -1).take(layout.components, axis=1).reshape(-1, 3, 3)
+
+
+def _components(image: Any, file: Path, order: str | None) -> tuple[int, ...]:
+    """Where the nine entries of the matrix stand among the numbers of a voxel."""
+    if order is not None and order not in TENSOR_ORDERS:
+        names = ", ".join(map(repr, TENSOR_ORDERS))
+        raise ParameterError(f"order must be one of {names}, got {order!r}")
+    if image.shape[3:] == (3, 3):
+        return tuple(range(9))
+    if image.shape[3:] not in ((6,), (1, 6)):
+        expected = "expected 6 tensor components or 3×3 matrices per voxel"
+        raise DataError(f"{file}: image of shape {image.shape}; {expected}")
+    if order is None:
+        if int(image.header["intent_code"]) != SYMMETRIC_MATRIX_INTENT:
+            message = "does not say how it orders the tensor's components; say which of"
+            raise DataError(f"{file}: {message} nifti, fsl or mrtrix it is", ask="order")
+        order = "nifti"
+    return tuple(np.array(TENSOR_ORDERS[order])[FULL].tolist())
+
+
+def _voxels(image: Any, mask: Path | None, file: Path) -> NDArray[np.bool_]:
+    """Which voxels are records, as (z, x, y). Only the mask excludes background."""
+    shape = image.shape[:3]
+    if mask is None:
+        return np.ones((shape[2], *shape[:2]), bool)
+    if not mask.exists():
+        raise DataError(f"{mask}: no such file")
+    with reading(mask):
+        values = np.asarray(need("nibabel", "nifti", mask).load(mask).dataobj)
+        if values.shape != shape:
+            raise DataError(f"{mask}: mask of shape {values.shape}, but {file.name} has {shape}")
+        return np.moveaxis(values > 0, 2, 0)

@@ -1,0 +1,41 @@
+"""Zarr, a folder ``.zarr``: arrays cut into chunks, one file each."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.data.formats.base import Layout, Options, need, pick, stack
+from spdp.errors import DataError
+
+__all__ = ["open", "rows"]
+
+
+def open(file: Path, options: Options) -> Layout:
+    """Layout of the array, or of the chosen array of a group."""
+    node = _node(file)
+    name = ""
+    if hasattr(node, "members"):
+        members = node.members(max_depth=None)
+        arrays = {name: member for name, member in members if hasattr(member, "chunks")}
+        name = pick(file, {name: array.shape for name, array in arrays.items()}, options.key)
+        node = arrays[name]
+    elif options.key is not None:
+        raise DataError(f"{file}: no array {options.key!r}; it is a single array without a name")
+    layout = stack(file, node.shape, node.dtype, name, unit=(node.shards or node.chunks)[0])
+    if node.nchunks_initialized < node.nchunks:  # Zarr would read them as zeros
+        raise DataError(
+            f"{file}: damaged, or never written in full: some of its chunks are missing"
+        )
+    return layout
+
+
+def rows(layout: Layout, start: int, stop: int) -> NDArray[Any]:
+    """Matrices start to stop."""
+    node = _node(layout.file)
+    return np.asarray((node[layout.array] if layout.array else node)[start:stop])
+
+
+def _node(file: Path) -> Any:
+    return need("zarr", "zarr", file).open(str(file), mode="r")

@@ -1,0 +1,104 @@
+"""The engine of a Dask cluster: work goes to the blocks, and only integers come back.
+
+A worker that dies loses nothing: its tasks are run again elsewhere, and a block's
+result is counted once because it is asked for once.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from spdp.charts import Chart
+from spdp.choices import OnInvalid
+from spdp.data.source import Source, read_piece
+from spdp.engines.base import (
+    Engine,
+    Held,
+    Ints,
+    Task,
+    collect,
+    counted,
+    totals_of_vectors,
+    vectors_of,
+)
+from spdp.errors import DataError
+from spdp.kernels import Region
+from spdp.queries import Query
+
+__all__ = ["DaskEngine"]
+
+RETRIES = 3
+
+
+class DaskEngine(Engine):
+    """Runs on the workers of the cluster that a ``distributed.Client`` serves."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    def each(self, source: Source, work: Any, *args: Any) -> Iterator[Any]:
+        return results_of(self._submit(source, work, *args))
+
+    def hold(
+        self,
+        source: Source,
+        chart: Chart,
+        region: Region,
+        on_invalid: OnInvalid,
+        keep_bytes: int,
+    ) -> Held:
+        task = Task(chart, region, source.k, source.name, self.kernels)
+        return _RemoteHeld(self, source, self._submit(source, vectors_of, task), on_invalid)
+
+    def _submit(self, source: Source, work: Any, *args: Any) -> list[Any]:
+        """One task per chunk, not retrieved: its result stays with the worker."""
+        if source.chunks is None:
+            raise DataError(
+                f"{source.name}: its rows cannot be read one piece at a time, as a cluster's "
+                "workers must; use npy, HDF5, Zarr or NIfTI files, or a Dask array"
+            )
+        from dask import delayed
+
+        tasks = [delayed(_on_worker, pure=False)(work, piece, *args) for piece in source.chunks]
+        return list(self.client.compute(tasks, retries=RETRIES))
+
+
+class _RemoteHeld(Held):
+    """Vectors that stay with the workers that computed them."""
+
+    def __init__(
+        self, engine: DaskEngine, source: Source, futures: list[Any], on_invalid: OnInvalid
+    ) -> None:
+        self._client, self._futures, self._kernels = engine.client, futures, engine.kernels
+        counts = engine.client.map(counted, futures, pure=False)
+        _, self.n = collect(source, results_of(counts), on_invalid)
+        self.m = self.n
+        shapes = engine.client.submit(_dimension, futures[0], pure=False)
+        self.d = int(shapes.result())
+
+    def total(self, query: Query, whole: bool = False) -> Ints:
+        parts = self._client.map(
+            totals_of_vectors,
+            self._futures,
+            query=query,
+            kernels=self._kernels,
+            pure=False,
+            retries=RETRIES,
+        )
+        return np.asarray(np.sum(list(results_of(parts)), axis=0, dtype=np.int64))
+
+
+def _on_worker(work: Any, piece: Any, *args: Any) -> Any:
+    block = read_piece(piece) if callable(piece) else np.asarray(piece)
+    return work(block, *args)
+
+
+def _dimension(vectors: Any) -> int:
+    return int(vectors.Y.shape[1])
+
+
+def results_of(futures: list[Any]) -> Iterator[Any]:
+    """Results of tasks in order: all that crosses the network toward the client."""
+    for future in futures:
+        yield future.result()

@@ -1,0 +1,180 @@
+"""What all kernels share.
+
+Their face, the shapes they speak in, and what counts as rounding.
+"""
+
+from enum import IntEnum
+from functools import lru_cache
+from math import isqrt
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.kernels import constants
+
+__all__ = [
+    "RECORD_NORM",
+    "Kernels",
+    "Region",
+    "Status",
+    "dimension",
+    "invvecd",
+    "size_of",
+    "vecd",
+    "working_dtype",
+]
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Codes = NDArray[np.uint8]
+
+RECORD_NORM = 1 << constants.LATTICE_BITS  # largest ℓ2 norm of an encoded record
+SQRT2 = float(np.sqrt(2.0))
+
+
+class Status(IntEnum):
+    """What became of one matrix."""
+
+    OK = constants.OK
+    NOT_FINITE = constants.NOT_FINITE
+    NOT_SYMMETRIC = constants.NOT_SYMMETRIC
+    NOT_POSITIVE = constants.NOT_POSITIVE
+
+
+class Region(NamedTuple):
+    """A domain in a chart.
+
+    Clip log-eigenvalues to an interval, then vectors to a ball.
+    """
+
+    log_low: float
+    log_high: float
+    center: Array
+    radius: float
+
+
+class Kernels(Protocol):
+    """Batch work on stacks ``(m, k, k)`` of float32 or float64 with any strides.
+
+    Every function gives one :class:`Status` per matrix instead of raising, so that
+    callers decide what an unusable matrix means. What a kernel makes of a matrix
+    depends on that matrix alone, never on its neighbours in the stack.
+    """
+
+    NAME: str
+
+    def eigh(self, X: NDArray[Any]) -> tuple[Array, Array, Codes]:
+        """Eigenvalues (ascending) and eigenvectors of symmetric matrices."""
+
+    def logm(self, X: NDArray[Any]) -> tuple[Array, Codes, Array]:
+        """Matrix logarithms, status, and smallest eigenvalues (for messages)."""
+
+    def log_sum(self, X: NDArray[Any], weights: Array | None = None) -> tuple[Array, Codes, Array]:
+        """Weighted sum of matrix logarithms, status, and smallest eigenvalues."""
+
+    def expm(self, S: NDArray[Any]) -> tuple[Array, Codes]:
+        """Matrix exponentials of symmetric matrices."""
+
+    def log_vectors(self, X: NDArray[Any], log_low: float, log_high: float) -> tuple[Array, Codes]:
+        """vecd of logarithms with clipped log-eigenvalues.
+
+        Zero for unusable matrices.
+        """
+
+    def encode(self, X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
+        """Lattice points (m, d) of records in a region.
+
+        Unusable ones are the centre, 0.
+        """
+
+    def lattice_sum(self, X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
+        """Sum of :meth:`encode` over the records, exact, without storing them."""
+
+    def encode_vectors(self, Y: Array, center: Array, radius: float) -> Ints:
+        """Lattice points of vectors clipped to a ball."""
+
+    def vector_sum(
+        self, Y: Array, center: Array, width: Array, radius: float, absolute: bool = False
+    ) -> Ints:
+        """Sum of the lattice points of z = (y − center)/width, or of |z|, in a ball."""
+
+    def vector_norms(self, Y: Array, center: Array, width: Array) -> Array:
+        """‖(y − center)/width‖ of each row."""
+
+
+def dimension(k: int) -> int:
+    """d = k(k+1)/2, the dimension of the symmetric k×k matrices."""
+    return k * (k + 1) // 2
+
+
+def size_of(d: int) -> int:
+    """The k with k(k+1)/2 = d; 0 where there is none."""
+    k = (isqrt(8 * d + 1) - 1) // 2 if d > 0 else 0
+    return k if dimension(k) == d else 0
+
+
+def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """float32 for records stored as such in any byte order, float64 for all others."""
+    return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize == 4 else np.float64)
+
+
+def symmetry_tolerance(dtype: np.dtype[Any]) -> float:
+    """Largest ``|a_ij - a_ji| / max|a|`` that counts as rounding of ``dtype``."""
+    single = working_dtype(dtype) == np.float32
+    return constants.SYMMETRY_SINGLE if single else constants.SYMMETRY_DOUBLE
+
+
+def unit_slack(dtype: np.dtype[Any], k: int) -> float:
+    """Asymmetry that is rounding where the operation's own scale is 1, as in Expm(S).
+
+    Expm(S) moves by no more, relatively, than S does absolutely: a logarithm whose
+    entries are all rounding errors of numbers near 1 is as symmetric as it can be.
+    """
+    return float(constants.RANK_SLACK * k * np.finfo(working_dtype(dtype)).eps)
+
+
+def rank_tolerance(
+    dtype: np.dtype[Any], largest: Array, exponent: NDArray[np.intc], k: int
+) -> Array:
+    """Smallest eigenvalues above minus this count as positive (matrices·2**-exponent).
+
+    Rounding is that of the stored entries: relative to the largest one, or, among
+    subnormal numbers, absolute.
+    """
+    info = np.finfo(working_dtype(dtype))
+    subnormal = int(np.frexp(info.smallest_subnormal)[1]) - 1
+    granule = np.maximum(float(info.eps) * largest, np.ldexp(1.0, subnormal - exponent))
+    return np.asarray(float(constants.RANK_SLACK) * k * granule)
+
+
+@lru_cache(maxsize=64)
+def upper_triangle(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Places of the strict upper triangle, row by row: the order of vecd."""
+    return np.triu_indices(k, 1)
+
+
+def vecd(S: Array) -> Array:
+    """Isometry from symmetric matrices: diagonal, then √2 times the upper triangle."""
+    i, j = upper_triangle(S.shape[-1])
+    return np.concatenate([np.diagonal(S, axis1=-2, axis2=-1), SQRT2 * S[..., i, j]], axis=-1)
+
+
+def invvecd(v: Array) -> Array:
+    """Symmetric matrices of vectors ``(..., k(k+1)/2)``.
+
+    The inverse of :func:`vecd`.
+    """
+    k = size_of(v.shape[-1])
+    S = np.zeros((*v.shape[:-1], k, k))
+    i, j = upper_triangle(k)
+    S[..., np.arange(k), np.arange(k)] = v[..., :k]
+    S[..., i, j] = v[..., k:] / SQRT2
+    S[..., j, i] = S[..., i, j]
+    return S
+
+
+def compose(V: Array, values: Array) -> Array:
+    """V diag(values) Vᵀ, exactly symmetric."""
+    S = (V * values[..., None, :]) @ np.swapaxes(V, -1, -2)
+    return np.asarray(0.5 * (S + np.swapaxes(S, -1, -2)))

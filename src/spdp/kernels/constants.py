@@ -1,0 +1,16 @@
+"""Numbers that the NumPy and the C++ kernels share. CMake reads this file.
+
+Each stands here once.
+"""
+
+LATTICE_BITS = 30  # a record's integer vector has norm at most 2**30
+# what became of one matrix
+OK = 0
+NOT_FINITE = 1
+NOT_SYMMETRIC = 2
+NOT_POSITIVE = 3
+NOT_CONVERGED = 4  # for LAPACK to decide; never seen outside the native kernels
+# rounding that is forgiven, relative to the largest entry
+SYMMETRY_DOUBLE = 1e-8
+SYMMETRY_SINGLE = 1e-5
+RANK_SLACK = 8  # smallest eigenvalues down to -RANK_SLACK * k * eps count as zero

@@ -1,0 +1,124 @@
+"""scikit-learn classes.
+
+The private mean inside pipelines of pyRiemann and scikit-learn.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from spdp.blocks import matrix_stack
+from spdp.charts import chart_of
+from spdp.domain import Domain, check_domain
+from spdp.errors import InvalidMatrixError
+from spdp.privacy.ledger import Ledger
+from spdp.release import Release
+from spdp.statistics.mean import private_mean, release_sum
+from spdp.statistics.sums import LatticeSum
+
+__all__ = ["PrivateFrechetMean"]
+
+
+class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Private log-Euclidean Fréchet mean of a set of SPD matrices.
+
+    Only what ``fit`` learns is private: ``mean_`` and ``certificate_`` may be
+    published. ``transform`` maps matrices to their vectors relative to that mean; its
+    output is as sensitive as its input.
+
+    Parameters
+    ----------
+    epsilon, delta, domain, metric, mechanism, method, adjacency, on_invalid, ledger,
+    label, \
+random_state
+        As in :func:`spdp.private_mean`.
+
+    Attributes
+    ----------
+    mean_ : array (k, k)
+        The released mean.
+    certificate_ : dict
+        Statement of the guarantee.
+    release_ : Release
+        Both, with the law of the error.
+    n_features_in_ : int
+        k.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        domain: Domain | None = None,
+        metric: str = "logeuclid",
+        mechanism: str = "auto",
+        method: str = "auto",
+        adjacency: str = "replace-one",
+        on_invalid: str = "raise",
+        ledger: Ledger | None = None,
+        label: str | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.domain = domain
+        self.metric = metric
+        self.mechanism = mechanism
+        self.method = method
+        self.adjacency = adjacency
+        self.on_invalid = on_invalid
+        self.ledger = ledger
+        self.label = label
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> "PrivateFrechetMean":
+        """Release the mean of ``X`` (n, k, k); ``y`` is ignored."""
+        return self._publish(private_mean(X, **self.get_params(deep=False)))
+
+    def partial_fit(self, X: Any, y: Any = None) -> "PrivateFrechetMean":
+        """Add records to an exact sum; nothing is released before :meth:`release`.
+
+        The estimator is as sensitive as the data meanwhile.
+        """
+        part = LatticeSum.of(X, check_domain(self.domain), self.on_invalid, self.metric)
+        self.sum_: LatticeSum = self.sum_ + part if hasattr(self, "sum_") else part
+        self.n_features_in_ = self.sum_.k
+        return self
+
+    def merge(self, other: "PrivateFrechetMean") -> "PrivateFrechetMean":
+        """Add the records another estimator of the same domain has seen."""
+        check_is_fitted(other, "sum_")
+        self.sum_ = self.sum_ + other.sum_ if hasattr(self, "sum_") else other.sum_
+        self.n_features_in_ = self.sum_.k
+        return self
+
+    def release(self) -> "PrivateFrechetMean":
+        """Release the mean of all records added so far, once, and forget them."""
+        check_is_fitted(self, "sum_")
+        used = ("epsilon", "delta", "mechanism", "adjacency", "ledger", "label", "random_state")
+        options = {name: getattr(self, name) for name in used}
+        release = release_sum(self.sum_, **options)
+        del self.sum_
+        return self._publish(release)
+
+    def _publish(self, release: Release) -> "PrivateFrechetMean":
+        self.release_ = release
+        self.mean_ = release.value
+        self.certificate_ = release.certificate
+        self.n_features_in_ = self.mean_.shape[0]
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Vectors (n, d) relative to ``mean_``, by the metric's isometry to R^d.
+
+        For the log-Euclidean metric, vecd(Logm X − Logm mean_).
+        """
+        check_is_fitted(self, "mean_")
+        A, k = matrix_stack(X), self.n_features_in_
+        if A.ndim != 3 or A.shape[1] != k:
+            raise InvalidMatrixError(f"X has shape {A.shape}; expected (n, {k}, {k})")
+        chart = chart_of(self.metric)
+        return chart.vector(A) - chart.vector(self.mean_)

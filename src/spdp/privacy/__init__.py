@@ -1,0 +1,19 @@
+"""What a guarantee costs, and the one door through which noise is added."""
+
+from spdp.privacy.calibration import (
+    analytic_sigma,
+    classical_sigma,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    laplace_scale,
+)
+
+__all__ = [
+    "analytic_sigma",
+    "classical_sigma",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "laplace_scale",
+]

@@ -1,0 +1,265 @@
+r"""The only door from exact to noisy.
+
+Every draw of noise is priced, paid for and logged here.
+
+*Claim.* All that an :class:`Account` answers is together μ-GDP, hence (ε, δ)-DP, or
+ε-DP with Laplace noise, for the adjacency it was opened for.
+
+*Enforced.* (1) A Gaussian answer is the exact total plus OpenDP's discrete Gaussian of
+parameter s, s² ≥ (Δ/μᵢ)² + 16 in exact rational arithmetic, with Δ the query's own
+sensitivity. (2) The μᵢ that is charged is rounded UP from the very s that is drawn, and
+Σ μᵢ² ≤ μ² is kept in exact rational arithmetic: a query that does not fit is not drawn.
+(3) Laplace noise has scale exactly Δ/ε, and answers once. (4) With a ledger, the price
+is committed before the first draw. (5) Nothing else in the package may import the
+samplers (the import contract). A seeded account is a simulation and says so.
+
+*Assumed.* Each query's sensitivity bounds the change of its exact total between
+adjacent datasets, as argued beside the query; the exact totals, and which query is
+asked next, depend on the data through nothing but earlier answers (the replay audit
+tests both); OpenDP's sampler and Arb's ball arithmetic are exact; time and memory are
+not observed.
+
+*Therefore.* The continuous mechanism N(q, s0²·I) with s0 = Δ/μᵢ is μᵢ-GDP (theorem 2).
+Round z ~ N(q, s0²) at random to j ∈ ℤ with probability ∝ exp(−(j − z)²/2τ²), τ = 4. By
+Poisson summation Σ_j exp(−(j − z)²/2τ²) is constant in z up to a factor 1 ±
+2.1·exp(−2π²τ²), so j has, up to that factor, the discrete Gaussian law of parameter s0²
++ τ²: the sampler is post-processing of the continuous mechanism but for η < d·10⁻¹³⁰,
+which calibrating to the next double below δ pays for. Adaptive composition of μᵢ-GDP
+answers is μ-GDP with μ² = Σ μᵢ² (Dong, Roth, Su 2022). P(q) ∝ exp(−‖q‖/s) is ε-DP by
+the triangle inequality.
+"""
+
+from fractions import Fraction
+from functools import lru_cache
+from math import inf, nextafter, sqrt
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.choices import Adjacency, Noise
+from spdp.errors import ParameterError
+from spdp.privacy import noise
+from spdp.privacy.costs import Budget, mu_upward
+from spdp.privacy.ledger import Ledger
+
+__all__ = ["Account", "Answer", "Seed", "lattice_scale"]
+
+Seed = int | np.random.Generator | None
+
+ROUNDING_VARIANCE = 16  # τ² of the proof
+# beyond, noise would saturate int64: still private, but useless
+LARGEST_SCALE = 2.0**57
+NOTHING = 1e-9  # a share of μ² that is left over by rounding, not to be spent
+NAMES = {Noise.GAUSSIAN: "tangent-gaussian", Noise.LAPLACE: "riemannian-laplace"}
+
+
+class Priced(Protocol):
+    """What an account needs to know of a query."""
+
+    @property
+    def name(self) -> str: ...
+
+    def sensitivity(self, adjacency: Adjacency) -> int:
+        """Bound on the ℓ2 change of the exact total between adjacent datasets."""
+
+
+class Stored(Protocol):
+    """What a ledger keeps of a release."""
+
+    @property
+    def value(self) -> NDArray[np.float64]: ...
+
+    @property
+    def certificate(self) -> dict[str, Any]: ...
+
+
+class Answer(NamedTuple):
+    """Noisy integers, as floats, and the scale of their noise, in the same units."""
+
+    values: NDArray[np.float64]
+    scale: float
+
+
+@lru_cache(maxsize=1024)
+def lattice_scale(sensitivity: int, mu: float) -> float:
+    """Smallest convenient double s with s² ≥ (Δ/μ)² + 16, in exact arithmetic."""
+    target = (Fraction(sensitivity) / Fraction(mu)) ** 2 + ROUNDING_VARIANCE
+    try:
+        s = sqrt(target)
+    except OverflowError:
+        raise _too_small() from None
+    while Fraction(s) ** 2 < target:
+        s = nextafter(s, inf)
+    return s
+
+
+@lru_cache(maxsize=1024)
+def price(sensitivity: int, scale: float) -> float:
+    """μ of a query answered with noise of this scale, rounded up."""
+    return mu_upward(sensitivity, Fraction(scale) ** 2 - ROUNDING_VARIANCE)
+
+
+def laplace_scale_exact(sensitivity: int, epsilon: float) -> Fraction:
+    """Δ/ε as the rational number it is."""
+    scale = Fraction(sensitivity) / Fraction(epsilon)
+    if scale > LARGEST_SCALE:
+        raise _too_small()
+    return scale
+
+
+def _too_small() -> ParameterError:
+    return ParameterError(
+        "the privacy budget is too small: the noise it needs exceeds the integer range"
+    )
+
+
+class Account:
+    """The account of one release.
+
+    Parameters
+    ----------
+    budget : Budget
+        What the release may cost in all.
+    adjacency : Adjacency
+        Whose neighbours the cost is for.
+    ledger : Ledger, optional
+        Account of the dataset, charged before the first draw. Its budget is for
+        replace-one.
+    label : str, optional
+        What the ledger's entry is called.
+    random_state : None, int or Generator
+        None: operating-system entropy. A seed means simulation, which no ledger takes.
+    mechanism : str, optional
+        What the ledger's entry and the certificate call the noise.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        adjacency: Adjacency = Adjacency.REPLACE_ONE,
+        *,
+        ledger: Ledger | None = None,
+        label: str | None = None,
+        random_state: Seed = None,
+        mechanism: str | None = None,
+    ) -> None:
+        if ledger is not None and random_state is not None:
+            raise ParameterError(
+                "a seeded simulation is not private and spends no budget: "
+                "leave out the ledger or the seed"
+            )
+        self.budget, self.adjacency = budget, adjacency
+        self.mechanism = mechanism or NAMES[budget.noise]
+        self.random_state = random_state
+        self.steps: list[dict[str, Any]] = []
+        self._rng = None if random_state is None else np.random.default_rng(random_state)
+        self._ledger, self._label = ledger, label
+        self._entry: int | None = None
+        self._spent = Fraction(0)  # of μ², or all of ε
+
+    @property
+    def mu(self) -> float:
+        """Total μ of a Gaussian account."""
+        if self.budget.mu is None:
+            raise ParameterError("an account of Laplace noise has no mu")
+        return self.budget.mu
+
+    @property
+    def left(self) -> float:
+        """Share of μ² not yet spent."""
+        return float(1 - self._spent / Fraction(self.mu) ** 2)
+
+    @property
+    def mu_spent(self) -> float | None:
+        """√Σ μᵢ² of what was answered, rounded up; None for Laplace noise."""
+        if self.budget.mu is None:
+            return None
+        if len(self.steps) == 1:
+            return float(self.steps[0]["mu"])
+        return mu_upward(1, 1 / self._spent)
+
+    def measure(
+        self, query: Priced, exact: NDArray[np.int64], share: float = 1.0, **released: Any
+    ) -> Answer:
+        """The exact total of a query plus noise, for a share of μ².
+
+        ``released`` are released or public values for the step's log.
+        """
+        sensitivity = query.sensitivity(self.adjacency)
+        if self.budget.noise is Noise.LAPLACE:
+            answer, cost = self._laplace(query, sensitivity, exact)
+        else:
+            answer, cost = self._gaussian(query, sensitivity, exact, share)
+        step = {"step": query.name, **cost, "sensitivity": sensitivity, "scale": answer.scale}
+        self.steps.append({**step, **released})
+        return answer
+
+    def note(self, **released: Any) -> None:
+        """Attach released values to the last step, for the certificate."""
+        self.steps[-1].update(released)
+
+    def keep(self, release: Stored) -> None:
+        """Store what was released with the ledger's entry."""
+        if self._ledger is not None and self._entry is not None:
+            self._ledger.store(self._entry, release.value, release.certificate)
+
+    def _gaussian(
+        self, query: Priced, sensitivity: int, exact: NDArray[np.int64], share: float
+    ) -> tuple[Answer, dict[str, float]]:
+        mu = self._afford(share)
+        scale = lattice_scale(sensitivity, mu)
+        if not self.steps and lattice_scale(sensitivity, self.mu) > LARGEST_SCALE:
+            raise _too_small()
+        charged = price(sensitivity, scale)  # at most mu, since scale² ≥ (Δ/mu)² + 16
+        if share >= 1.0:  # an only query has its own price for the ledger's adjacency
+            self._commit(mu=price(query.sensitivity(Adjacency.REPLACE_ONE), scale))
+        else:  # a replacement is a removal and an addition
+            self._commit(mu=self.mu * (1.0 if self.adjacency is Adjacency.REPLACE_ONE else 2.0))
+        self._spent += Fraction(charged) ** 2
+        noisy = noise.gaussian(exact, scale, self._rng)
+        return Answer(noisy.astype(np.float64), scale), {"mu": charged}
+
+    def _afford(self, share: float) -> float:
+        """μ of the next step: a share of μ², trimmed until Σ μᵢ² ≤ μ² holds exactly."""
+        if not self.steps and share >= 1.0:
+            return self.mu
+        total = Fraction(self.mu) ** 2
+        mu, trim = self.mu * sqrt(max(0.0, min(share, self.left))), 2.0**-53
+        while mu > 0 and Fraction(mu) ** 2 + self._spent > total:
+            mu, trim = max(0.0, min(nextafter(mu, 0.0), mu * (1 - trim))), 2 * trim
+        if self.left < NOTHING or not mu > 0:
+            raise ParameterError("a release tried to spend more than its budget")
+        return mu
+
+    def _laplace(
+        self, query: Priced, sensitivity: int, exact: NDArray[np.int64]
+    ) -> tuple[Answer, dict[str, float]]:
+        if self.steps:
+            raise ParameterError("a release tried to spend more than its budget")
+        scale, d = laplace_scale_exact(sensitivity, self.budget.epsilon), len(exact)
+        if scale * (d + 60 * sqrt(d)) > 2.0**61:  # the radius is Gamma(d): some 60 sd
+            raise _too_small()
+        factor = Fraction(query.sensitivity(Adjacency.REPLACE_ONE)) / sensitivity
+        pure = float(factor * Fraction(self.budget.epsilon))
+        while Fraction(pure) < factor * Fraction(self.budget.epsilon):
+            pure = nextafter(pure, inf)
+        self._commit(pure=pure)
+        self._spent = Fraction(1)
+        noisy = noise.laplace(exact, scale, self._rng)
+        answer = Answer(noisy.astype(np.float64), float(scale))
+        return answer, {"epsilon": self.budget.epsilon}
+
+    def _commit(self, mu: float | None = None, pure: float | None = None) -> None:
+        """Charge the ledger for the whole release, once, before anything is drawn."""
+        if self._ledger is not None and self._entry is None:
+            own = self.budget.epsilon if mu is None else self.mu
+            factor = max(1.0, (pure if mu is None else mu) / own)  # type: ignore[operator]
+            self._entry = self._ledger.spend(
+                mechanism=self.mechanism,
+                label=self._label,
+                mu=mu,
+                pure=pure,
+                delta=self.budget.delta,
+                factor=factor,
+            )

@@ -1,0 +1,78 @@
+"""One self-contained HTML page about a release: no script, nothing to be loaded."""
+
+import json
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from spdp.errors import DataError
+from spdp.release import Release
+from spdp.report import figures, words
+
+__all__ = ["html_report"]
+
+
+def html_report(release: Release) -> str:
+    """The matrix, the guarantee in plain words, the error's law and the certificate.
+
+    All texts are escaped by the template; only the pictures drawn here are markup.
+    """
+    c = release.certificate
+    return str(
+        _template().render(
+            heading=words.heading(c),
+            subject=words.subject(c),
+            verdict=words.verdict(c),
+            accuracy=words.accuracy(c),
+            coverage=words.coverage(c),
+            facts=words.facts(c) | {"created": c["created"]},
+            figures=_figures(release),
+            steps=[_step(step, c["mu"]) for step in c["steps"] or []],
+            certificate=json.dumps(c, indent=2, ensure_ascii=False),
+        )
+    )
+
+
+def _template() -> Any:
+    try:
+        from jinja2 import Environment, StrictUndefined
+    except ImportError:
+        raise DataError(
+            "a report needs Jinja2; install it with: pip install 'spdp[report]'"
+        ) from None
+    text = files(__package__).joinpath("templates", "release.html.j2").read_text("utf-8")
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(text)
+
+
+def _figures(release: Release) -> list[tuple[str, str]]:
+    """Pairs (SVG, caption)."""
+    value, c = release.value, release.certificate
+    drawn = [(figures.heat_map(value), "The released matrix.")]
+    if len(value) in (2, 3) and np.linalg.eigvalsh(value)[0] > 0:
+        caption = "Its ellipse." if len(value) == 2 else "Its ellipsoid, seen along each axis."
+        drawn.append((figures.ellipses(value), caption))
+    law = figures.error_curve(release.squared_error, c["squared_error_quantiles"], c["distance"])
+    drawn.append((law, "The law of the stated error: how likely it is to stay below a distance."))
+    return drawn
+
+
+def _step(step: dict[str, Any], total: float | None) -> dict[str, str]:
+    """A row of the table of steps; shares are of μ², which is what adds up."""
+    mu = step.get("mu")  # Laplace noise has none
+    released = {name: value for name, value in step.items() if name not in ("step", "mu")}
+    return {
+        "name": step["step"],
+        "mu": "" if mu is None else f"{mu:.4g}",
+        "share": "" if mu is None or not total else f"{(mu / total) ** 2:.1%}",
+        "released": ", ".join(f"{name}: {_brief(value)}" for name, value in released.items()),
+    }
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list):
+        return f"{len(value)} numbers"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,135 @@
+"""A certificate in plain words.
+
+Each sentence is put together from the certificate's own fields. What a release
+estimates and what its error law covers is written there by whoever made the release; it
+is repeated here and never inferred from the mechanism, the method or the steps.
+"""
+
+from math import exp, sqrt
+from typing import Any, NamedTuple
+
+__all__ = ["Verdict", "accuracy", "coverage", "facts", "heading", "subject", "verdict"]
+
+Certificate = dict[str, Any]
+
+LARGEST_EXPONENT = 700.0  # beyond it, e^ε leaves float64
+
+SECRETS = {
+    ("replace-one", "record"): "whether any one record had been another one",
+    ("replace-one", "person"): "whether any one person's records had been other ones",
+    ("add-remove", "record"): "whether any one record was in the data at all",
+    ("add-remove", "person"): "whether any one person's records were in the data at all",
+}
+COUNTED = {"record": "records", "person": "people"}
+
+
+class Verdict(NamedTuple):
+    """Private or not, in a few words and in full."""
+
+    private: bool
+    brief: str
+    full: str
+
+
+def heading(c: Certificate) -> str:
+    kind = "Private" if c["private"] else "Simulated"
+    return f"{kind} {c['k']}×{c['k']} matrix"
+
+
+def subject(c: Certificate) -> str:
+    return f"This matrix estimates {c['estimand']}."
+
+
+def verdict(c: Certificate) -> Verdict:
+    """The guarantee: P(A | D) ≤ e^ε · P(A | D') + δ for adjacent D, D' and all A."""
+    if not c["private"]:
+        warning = "This is a seeded simulation and must not be published as a private release."
+        return Verdict(False, "Not private.", warning)
+    brief = f"({c['epsilon']:g}, {c['delta']:g})-differentially private."
+    return Verdict(True, brief, " ".join([_secret(c), _odds(c), *_rounding(c)]))
+
+
+def _secret(c: Certificate) -> str:
+    secret = SECRETS.get((c["adjacency"], c["unit"]))
+    if secret is not None:
+        return f"Whoever sees this page, or anything made from it, can hardly tell {secret}."
+    return (
+        "The guarantee holds between any two datasets whose summaries are at most "
+        f"{c['sensitivity']:g} apart ({c['distance']} distance). That bound was stated by "
+        "whoever made the release; it was not checked."
+    )
+
+
+def _odds(c: Certificate) -> str:
+    factor = f"e^ε = {exp(min(c['epsilon'], LARGEST_EXPONENT)):.3g}"
+    slack = f", plus δ = {c['delta']:g}" if c["delta"] else ""
+    return f"The probability of any outcome grows by at most a factor of {factor}{slack}."
+
+
+def _rounding(c: Certificate) -> list[str]:
+    if c["float_safe"]:
+        return []
+    return ["The noise was sampled in floating point, so the guarantee holds up to rounding."]
+
+
+def accuracy(c: Certificate) -> str:
+    """The 95 % bound, as a bound on the error that :func:`coverage` describes."""
+    return (
+        f"With a probability of 95 %, the error stated here is at most {_root(c, '95%')} "
+        f"({c['distance']} distance)."
+    )
+
+
+def coverage(c: Certificate) -> str:
+    return f"What the statement covers: {c['error_statement'].rstrip('.')}."
+
+
+def facts(c: Certificate) -> dict[str, str]:
+    """Short names and values, for tables."""
+    rows = {
+        "private": "yes" if c["private"] else "NO: seeded simulation",
+        "guarantee": _guarantee(c),
+        "estimates": c["estimand"],
+        "mechanism": f"{c['mechanism']} ({c['calibration']}), {_noise(c)}",
+        "method": _method(c),
+        COUNTED.get(c["unit"], "records"): _size(c),
+        "domain": _domain(c["domain"]),
+        "error, rms": f"{sqrt(c['expected_squared_error']):.4g} ({c['distance']})",
+        "error, 95 %": f"at most {_root(c, '95%')} ({c['distance']})",
+        "the error covers": c["error_statement"],
+    }
+    return {name: text for name, text in rows.items() if text}
+
+
+def _guarantee(c: Certificate) -> str:
+    parts = [f"ε = {c['epsilon']:g}", f"δ = {c['delta']:g}", c["adjacency"]]
+    if c["unit"]:
+        parts.append(f"per {c['unit']}")
+    return ", ".join(part for part in parts if part)
+
+
+def _noise(c: Certificate) -> str:
+    return "exact integer noise" if c["float_safe"] else "floating-point noise (not float-safe)"
+
+
+def _method(c: Certificate) -> str | None:
+    steps = [step["step"] for step in c["steps"] or []]
+    return f"{c['method']}: {', '.join(steps)}" if c["method"] and len(steps) > 1 else c["method"]
+
+
+def _size(c: Certificate) -> str | None:
+    if c["n"] is not None:
+        return f"{c['n']:,}"
+    return None if c["n_estimate"] is None else f"about {c['n_estimate']:,.0f} (itself private)"
+
+
+def _domain(domain: dict[str, Any] | None) -> str | None:
+    """``EigenvalueBounds: low 0.1, high 10``; a centre is too long to be spelt out."""
+    if domain is None:
+        return None
+    numbers = [f"{key} {v:g}" for key, v in domain.items() if isinstance(v, (int, float))]
+    return f"{domain['type']}: {', '.join(numbers)}"
+
+
+def _root(c: Certificate, level: str) -> str:
+    return f"{sqrt(c['squared_error_quantiles'][level]):.4g}"

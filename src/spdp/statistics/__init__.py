@@ -1,0 +1,1 @@
+"""Private statistics: which queries, with which shares, and what the answers mean."""

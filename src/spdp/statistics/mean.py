@@ -1,0 +1,230 @@
+r"""The private Fréchet mean of a dataset: clip, encode, add up exactly, add noise.
+
+One shot asks one query over the whole public domain; :mod:`spdp.statistics.search`
+finds a smaller ball first. ``method="auto"`` chooses from public numbers.
+
+*Enforced.* Every record is forced into the public domain and onto the integer lattice
+(:mod:`spdp.lattice`), so that each query (:mod:`spdp.queries`) has a known sensitivity,
+and every number that leaves is answered by the account (:mod:`spdp.privacy.account`).
+*Assumed.* The domain is public, each person owns at most one record, and under
+replace-one the number of records is public. *Therefore.* The noisy integers are (ε,
+δ)-DP (ε-DP for the Laplace law), and the matrix, its certificate and its error law are
+computed from them and from public numbers alone.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.charts import Chart, chart_of
+from spdp.choices import Method, OnInvalid, choose
+from spdp.data.source import as_source
+from spdp.domain import Domain, check_domain
+from spdp.engines import Engine, engine_for
+from spdp.errors import ParameterError
+from spdp.privacy.account import Account, Seed
+from spdp.privacy.costs import Budget
+from spdp.privacy.laws import weighted_chi2_law
+from spdp.privacy.ledger import Ledger
+from spdp.queries import RECORD_NORM
+from spdp.release import Release, publish
+from spdp.statistics.plan import OneShot, choose_method, plan_one_shot
+from spdp.statistics.search import KEEP_BYTES, Search
+from spdp.statistics.sums import LatticeSum
+
+__all__ = ["private_mean", "release_sum"]
+
+ESTIMAND = "the {distance} Fréchet mean of the records, each clipped to the domain"
+UPPER_LAW = (
+    "upper bound on the law of the distance between the value and the estimand: the law of "
+    "the noise, before the value was brought back into the domain, which only brings it closer"
+)
+NOISE_ONLY = (
+    "the law is that of the noise; the bias from clipping records outside the last ball is "
+    "not known"
+)
+
+
+def private_mean(
+    X: Any,
+    *,
+    epsilon: float,
+    delta: float,
+    domain: Domain,
+    metric: str = "logeuclid",
+    mechanism: str = "auto",
+    method: str = "auto",
+    adjacency: str = "replace-one",
+    on_invalid: str = "raise",
+    ledger: Ledger | None = None,
+    label: str | None = None,
+    random_state: Seed = None,
+    engine: Engine | None = None,
+) -> Release:
+    """Release the Fréchet mean of SPD matrices with differential privacy.
+
+    Parameters
+    ----------
+    X : array (n, k, k), or anything :func:`spdp.data.source.as_source` takes
+        One record per person.
+    epsilon, delta : float
+        The guarantee; ``delta=0`` means pure differential privacy.
+    domain : Ball or EigenvalueBounds
+        Public set every record is forced into. Must not be computed from the data.
+    metric : str
+        A flat metric: "logeuclid".
+    mechanism : "auto", "gaussian" or "laplace"
+        "auto" takes the one with the smaller expected error, from public numbers only.
+    method : "auto", "oneshot" or "adaptive"
+        One noisy sum over the whole domain, whose error law is exact; or a private
+        search for the data's centre and spread first (:mod:`spdp.statistics.search`),
+        usually far more accurate. "auto" takes the latter where public numbers predict
+        a gain.
+    adjacency : "replace-one" or "add-remove"
+        Whether the number of records is public, or protected too.
+    on_invalid : "raise" or "center"
+        What an unusable record does: an error that names it (for the curator's eyes),
+        or it counts as the domain's centre, so that no data-dependent error escapes.
+        Errors of shape always raise. When a call fails, nothing has been released.
+    ledger : Ledger, optional
+        Account of the dataset's budget: the cost is committed to it before any noise is
+        drawn, or the release is refused.
+    label : str, optional
+        What the ledger's entry is called.
+    random_state : None, int or Generator
+        None: operating-system entropy, a private result. A seed means simulation: the
+        certificate says ``private: false``.
+    engine : Engine, optional
+        Where to work: by default here, or on the cluster that a Dask array lies on.
+
+    Returns
+    -------
+    Release
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spdp import EigenvalueBounds, private_mean
+    >>> X = np.stack([np.diag([1.0, 1.5 + i / 1000]) for i in range(1000)])
+    >>> domain = EigenvalueBounds(0.1, 10.0)
+    >>> release = private_mean(X, epsilon=1.0, delta=1e-6, domain=domain)
+    >>> release.value.shape, release.certificate["private"]
+    ((2, 2), True)
+    """
+    policy = choose(OnInvalid, on_invalid, "on_invalid")
+    wanted = choose(Method, method, "method")
+    chart = chart_of(metric)
+    source = as_source(X)
+    shot = plan_one_shot(
+        source.k,
+        epsilon=epsilon,
+        delta=delta,
+        domain=check_domain(domain),
+        mechanism=mechanism,
+        adjacency=adjacency,
+        chart=chart,
+    )
+    if wanted is Method.ADAPTIVE and (
+        delta == 0 or mechanism == "laplace" or adjacency != "replace-one"
+    ):
+        raise ParameterError(
+            "method='adaptive' needs Gaussian noise: delta > 0, mechanism 'auto' or "
+            "'gaussian', replace-one adjacency"
+        )
+    if wanted is Method.AUTO:
+        wanted = Method(choose_method(shot, source.n, epsilon, delta, mechanism))
+    engine = engine or engine_for(source)
+    paying: dict[str, Any] = {"ledger": ledger, "label": label, "random_state": random_state}
+    if wanted is Method.ADAPTIVE:
+        account = Account(Budget.gaussian(epsilon, delta), **paying)
+    else:
+        account = Account(shot.budget, shot.adjacency, **paying)
+    if ledger is not None:
+        engine.check_data(source, ledger)
+    region = domain.region(source.k, chart)
+    if wanted is Method.ADAPTIVE:
+        held = engine.hold(source, chart, region, policy, KEEP_BYTES)
+        return _adaptive(Search(held, region, account), domain, chart)
+    private_count = shot.query.weight > 0  # then whether there are records is private too
+    totals, n = engine.total(source, chart, region, [shot.query], policy, private_count)
+    return _one_shot(shot, account, totals[0], n)
+
+
+def release_sum(
+    total: LatticeSum,
+    *,
+    epsilon: float,
+    delta: float,
+    mechanism: str = "auto",
+    adjacency: str = "replace-one",
+    ledger: Ledger | None = None,
+    label: str | None = None,
+    random_state: Seed = None,
+) -> Release:
+    """Release the mean of records of which only the exact sum is at hand: one shot.
+
+    The options are those of :func:`private_mean`.
+    """
+    shot = plan_one_shot(
+        total.k,
+        epsilon=epsilon,
+        delta=delta,
+        domain=total.domain,
+        mechanism=mechanism,
+        adjacency=adjacency,
+        chart=chart_of(total.metric),
+    )
+    account = Account(
+        shot.budget, shot.adjacency, ledger=ledger, label=label, random_state=random_state
+    )
+    return _one_shot(shot, account, shot.query.counted(total.total, total.n), total.n)
+
+
+def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int) -> Release:
+    """Answer the one query of a plan, and say what the answer means."""
+    query, chart = shot.query, shot.chart
+    noisy, _ = account.measure(query, exact)
+    public = query.weight == 0
+    count = float(n) if public else max(1.0, float(noisy[-1] / query.weight))
+    region = shot.domain.region(shot.k, chart)
+    y = region.center + noisy[: len(region.center)] * (query.step / count)
+    return publish(
+        account,
+        chart.matrices(chart.project(y, region)),
+        shot.law(count),
+        method="oneshot",
+        metric=chart.name,
+        estimand=ESTIMAND.format(distance=chart.distance),
+        distance=chart.distance,
+        error_statement=UPPER_LAW,
+        n=n if public else None,
+        n_estimate=None if public else count,
+        k=shot.k,
+        domain=shot.domain.describe(),
+        sensitivity=shot.sensitivity * query.step / count,
+        sigma=shot.scale * query.step / count,
+        lattice_step=query.step,
+    )
+
+
+def _adaptive(search: Search, domain: Domain, chart: Chart) -> Release:
+    """Run a search, and say what its last answer means."""
+    found = search.run()
+    account, n = search.account, search.n
+    return publish(
+        account,
+        chart.matrices(chart.project(found.y, search.region)),
+        weighted_chi2_law(found.variances),
+        method="adaptive",
+        metric=chart.name,
+        estimand=ESTIMAND.format(distance=chart.distance),
+        distance=chart.distance,
+        error_statement=NOISE_ONLY,
+        n=n,
+        k=chart.size(search.d),
+        domain=domain.describe(),
+        sensitivity=2.0 * found.radius / n,
+        sigma=2.0 * found.radius / n / account.steps[-1]["mu"],
+        lattice_step=found.radius / RECORD_NORM,
+    )

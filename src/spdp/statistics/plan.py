@@ -1,0 +1,169 @@
+"""One noisy sum over the whole domain, planned from public numbers.
+
+Noise, scale, error law.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from spdp.charts import CHARTS, Chart
+from spdp.choices import Adjacency, Mechanism, Noise, choose
+from spdp.domain import Domain, check_domain
+from spdp.errors import ParameterError
+from spdp.privacy.account import laplace_scale_exact, lattice_scale
+from spdp.privacy.costs import Budget
+from spdp.privacy.laws import (
+    Spec,
+    chi2_law,
+    gamma_square_law,
+    mean_of,
+    stretched_laplace_law,
+    weighted_chi2_law,
+)
+from spdp.queries import RECORD_NORM, VectorSum, whole_domain_sum
+
+__all__ = ["OneShot", "choose_method", "plan_one_shot"]
+
+LOGEUCLID = CHARTS["logeuclid"]
+
+
+@dataclass(frozen=True)
+class OneShot:
+    """One noisy sum of k×k records: what it asks, for which budget, and its error."""
+
+    budget: Budget
+    adjacency: Adjacency
+    domain: Domain
+    k: int
+    query: VectorSum
+    chart: Chart = LOGEUCLID
+
+    @property
+    def noise(self) -> Noise:
+        return self.budget.noise
+
+    @property
+    def sensitivity(self) -> int:
+        """In lattice units."""
+        return self.query.sensitivity(self.adjacency)
+
+    @property
+    def scale(self) -> float:
+        """Of the noise, in lattice units."""
+        if self.budget.mu is None:
+            return float(laplace_scale_exact(self.sensitivity, self.budget.epsilon))
+        return lattice_scale(self.sensitivity, self.budget.mu)
+
+    def law(self, n: float) -> Spec:
+        """Law of the squared distance from mean of n clipped records to release.
+
+        Exact under replace-one. Under add-remove, where n is the released estimate n̂,
+        the error is (N − N'·m)/n̂ with the count's noise N' and the offset ‖m‖ ≤ r of
+        the mean from the centre: the law at the largest ‖m‖ is given, which is never
+        too small.
+        """
+        d = len(self.query.center)
+        unit = (self.scale * self.query.step / n) ** 2
+        weight = self.query.weight
+        if not weight:
+            law = gamma_square_law if self.noise is Noise.LAPLACE else chi2_law
+            return law(d, unit)
+        stretch = (RECORD_NORM / weight) ** 2
+        if self.noise is Noise.LAPLACE:
+            return stretched_laplace_law(d, unit, stretch)
+        return weighted_chi2_law(unit * np.append(1.0 + stretch, np.ones(d - 1)))
+
+    def expected_squared_error(self, n: float) -> float:
+        return mean_of(self.law(n))
+
+
+def plan_one_shot(
+    k: int,
+    *,
+    epsilon: float,
+    delta: float,
+    domain: Domain,
+    mechanism: str = "auto",
+    adjacency: str = "replace-one",
+    chart: Chart = LOGEUCLID,
+) -> OneShot:
+    """Choose and calibrate the noise of a one-shot release from public numbers only.
+
+    ``mechanism="auto"`` takes the law with the smaller expected squared error; δ = 0
+    asks for pure differential privacy.
+    """
+    wanted = choose(Mechanism, mechanism, "mechanism")
+    neighbours = choose(Adjacency, adjacency, "adjacency")
+    region = check_domain(domain).region(k, chart)
+    weight = 0
+    if neighbours is Adjacency.ADD_REMOVE:
+        # w = 2³⁰·d^(-1/4) minimises the worst-case error of (noisy sum)/(noisy count)
+        weight = ceil(RECORD_NORM * len(region.center) ** -0.25)
+    query = whole_domain_sum(region, weight)
+    shots = [
+        OneShot(budget, neighbours, domain, k, query, chart)
+        for budget in _budgets(wanted, epsilon, delta)
+    ]
+    return min(_possible(shots), key=lambda shot: shot.expected_squared_error(1.0))
+
+
+def _possible(shots: list[OneShot]) -> list[OneShot]:
+    """Those whose noise fits the integers; if none does, the error that says so."""
+    fits, refusal = [], None
+    for shot in shots:
+        try:
+            _ = shot.scale
+            fits.append(shot)
+        except ParameterError as error:
+            refusal = error
+    if not fits and refusal is not None:
+        raise refusal
+    return fits
+
+
+def _budgets(wanted: Mechanism, epsilon: float, delta: float) -> list[Budget]:
+    """The budgets among which the mechanism may choose."""
+    if delta == 0:
+        if wanted is Mechanism.GAUSSIAN:
+            raise ParameterError(
+                "delta = 0 asks for pure differential privacy, which Gaussian noise cannot give"
+            )
+        return [Budget.pure(epsilon)]
+    gaussian = Budget.gaussian(epsilon, delta)
+    if wanted is Mechanism.GAUSSIAN:
+        return [gaussian]
+    if wanted is Mechanism.LAPLACE:
+        return [Budget.pure(epsilon)]
+    try:
+        return [gaussian, Budget.pure(epsilon)]
+    except ParameterError:  # ε = 0, or beyond what pure noise can do
+        return [gaussian]
+
+
+def choose_method(
+    shot: OneShot, n: int | None, epsilon: float, delta: float, mechanism: str
+) -> str:
+    """The method that public numbers predict to be better: "adaptive" or "oneshot".
+
+    A smaller ball, or shrinkage where noise is too large to find one, gains in three
+    dimensions or more. But where the Laplace law is far better in one shot (small k),
+    data that fill the domain would lose by the change to Gaussian noise.
+    """
+    if not n or delta == 0 or mechanism == Mechanism.LAPLACE:
+        return "oneshot"
+    if shot.adjacency is not Adjacency.REPLACE_ONE or shot.k == 1:
+        return "oneshot"
+    loss = shot.expected_squared_error(n)
+    if loss > 0.5 * shot.domain.radius_for(shot.k, shot.chart) ** 2:
+        return "adaptive"
+    gaussian = plan_one_shot(
+        shot.k,
+        epsilon=epsilon,
+        delta=delta,
+        domain=shot.domain,
+        mechanism="gaussian",
+        chart=shot.chart,
+    )
+    return "oneshot" if 2.0 * loss < gaussian.expected_squared_error(n) else "adaptive"

@@ -1,0 +1,187 @@
+"""Exact sums of records that travel: to the next call, or to a trusted curator.
+
+A sum is NOT private: whoever holds it and all records but one can compute that one. It
+becomes private when noise is added to it, once.
+
+*Enforced.* A sum carries a random identity for each reading of records that went into
+it, and merging two sums that share one is refused: the same people would count twice,
+and the sensitivity would be twice what is claimed. A file is checked in every respect
+when it is loaded, before anything is paid. *Assumed.* Different readings hold different
+people.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.charts import chart_of
+from spdp.choices import OnInvalid, choose
+from spdp.data.source import as_source
+from spdp.domain import Domain, check_domain, domain_of
+from spdp.engines import Engine, engine_for
+from spdp.errors import DataError, ParameterError
+from spdp.lattice import MAX_RECORDS, RECORD_NORM
+from spdp.queries import whole_domain_sum
+
+__all__ = ["LatticeSum"]
+
+VERSION = 2
+WARNING = (
+    "NOT PRIVATE: exact sum of records. Share it with a trusted curator only; "
+    "it is private only after noise is added."
+)
+BODY = ("k", "n", "metric", "domain", "readings", "total")
+
+
+def _new_identity() -> frozenset[str]:
+    return frozenset([secrets.token_hex(16)])
+
+
+@dataclass(frozen=True)
+class LatticeSum:
+    """Exact sum of encoded records, with the domain that fixes the encoding.
+
+    Sums of the same domain and metric add up exactly: the same total, to the bit, as
+    over all records at once. ``readings`` are the identities of what went in.
+    """
+
+    domain: Domain
+    k: int
+    n: int
+    total: NDArray[np.int64]
+    metric: str = "logeuclid"
+    readings: frozenset[str] = field(default_factory=_new_identity)
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        domain: Domain,
+        on_invalid: str = "raise",
+        metric: str = "logeuclid",
+        engine: Engine | None = None,
+    ) -> "LatticeSum":
+        """Sum of the records of a source."""
+        policy = choose(OnInvalid, on_invalid, "on_invalid")
+        chart, source = chart_of(metric), as_source(X)
+        region = check_domain(domain).region(source.k, chart)
+        query = whole_domain_sum(region)
+        chosen = engine or engine_for(source)
+        (total,), n = chosen.total(source, chart, region, [query], policy)
+        return cls(domain, source.k, n, total, metric)
+
+    def __add__(self, other: "LatticeSum") -> "LatticeSum":
+        if self.k != other.k:
+            raise ParameterError(
+                f"sums of {self.k}×{self.k} and {other.k}×{other.k} matrices cannot be merged"
+            )
+        for what, mine, its in (
+            ("domains", self.domain.describe(), other.domain.describe()),
+            ("metrics", self.metric, other.metric),
+        ):
+            if mine != its:
+                raise ParameterError(f"sums of different {what} cannot be merged: {mine} and {its}")
+        if self.readings & other.readings:
+            raise ParameterError(
+                "sums that hold the same records cannot be merged: they would count twice"
+            )
+        if self.n + other.n > MAX_RECORDS:
+            raise DataError("more than 2**32 records; sums would no longer be exact")
+        total, readings = self.total + other.total, self.readings | other.readings
+        return LatticeSum(self.domain, self.k, self.n + other.n, total, self.metric, readings)
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write a sum file: versioned, checksummed, whole or not at all.
+
+        Only its owner may read it (mode 0600). An existing file is replaced with
+        ``force`` only.
+        """
+        file = Path(path)
+        if not force and (file.exists() or file.is_symlink()):
+            raise DataError(f"{file}: exists already", ask="force")
+        body = {
+            "k": self.k,
+            "n": self.n,
+            "metric": self.metric,
+            "domain": self.domain.describe(),
+            "readings": sorted(self.readings),
+            "total": [int(v) for v in self.total],
+        }
+        head = {"format": "spdp-sum", "version": VERSION, "warning": WARNING}
+        content = json.dumps({**head, **body, "sha256": _digest(body)})
+        draft = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as text:
+                text.write(content)
+                text.flush()
+                os.fsync(text.fileno())
+            _put(draft, file, force)
+        finally:
+            draft.unlink(missing_ok=True)
+        return file
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "LatticeSum":
+        """Read a sum file back, or say what is wrong with it."""
+        file = Path(path)
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+            if not isinstance(content, dict) or content.get("format") != "spdp-sum":
+                raise DataError("not a sum file")
+            if content["version"] != VERSION:
+                raise DataError(f"has format {content['version']!r}, this spdp reads {VERSION}")
+            body = {name: content[name] for name in BODY}
+            if content["sha256"] != _digest(body):
+                raise DataError("damaged, its checksum does not agree")
+            return _checked(body)
+        except (DataError, ParameterError) as error:
+            raise DataError(f"{file}: {error.message}") from None
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            raise DataError(f"{file}: cannot be read as a sum file ({error})") from None
+
+
+def _put(draft: Path, file: Path, force: bool) -> None:
+    """Give a draft its name; without ``force``, only if nobody has it yet."""
+    if force:
+        os.replace(draft, file)
+        return
+    try:
+        os.link(draft, file)
+    except FileExistsError:
+        raise DataError(f"{file}: exists already", ask="force") from None
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _checked(body: dict[str, Any]) -> LatticeSum:
+    """A sum whose every number is possible, or what is not."""
+    k, n, total, readings = body["k"], body["n"], body["total"], body["readings"]
+    if not _whole(k) or k < 1:
+        raise DataError(f"k is {k!r}")
+    if not _whole(n) or not 1 <= n <= MAX_RECORDS:
+        raise DataError(f"n is {n!r}; expected 1 to 2**32 records")
+    chart = chart_of(body["metric"])
+    if not isinstance(total, list) or len(total) != chart.dimension(k):
+        raise DataError(f"its total does not have the {chart.dimension(k)} coordinates of k = {k}")
+    if not all(_whole(v) and abs(v) <= n * RECORD_NORM for v in total):
+        raise DataError(f"its total is not one of {n} records")
+    if not readings or not all(isinstance(mark, str) for mark in readings):
+        raise DataError("it does not say what went into it")
+    domain = domain_of(body["domain"])
+    domain.region(k, chart)
+    exact = np.array(total, np.int64)
+    return LatticeSum(domain, k, n, exact, body["metric"], frozenset(readings))
+
+
+def _digest(body: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,179 @@
+"""What all commands share: help, errors in one line, exit codes, text shown as text."""
+
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import entry_points, version
+
+import numpy as np
+import pytest
+import typer
+
+from spdp import cli
+from spdp.errors import DataError
+
+HEAVY = {"numpy", "scipy", "sklearn", "opendp", "matplotlib", "rich", "sqlite3", "dask"}
+COMMANDS = {
+    **dict.fromkeys(("mean", "plan", "sum", "merge", "verify"), ()),
+    **dict.fromkeys(("demo", "describe", "reproduce"), ()),
+    "ledger": {"create", "show", "history", "export", "bind", "recover"},
+}
+
+
+def test_help_lists_every_command(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    listed = out.split("Commands:")[1].split("Exit codes:")[0]
+    assert set(re.findall(r"^  (\w+)", listed, re.MULTILINE)) == set(COMMANDS)
+    assert "..." not in listed  # no sentence is cut off
+    assert run() == (0, out, "")
+
+
+def test_help_of_each_command_explains_every_option(run):
+    """From the declared parameters, so that a new one cannot be left out."""
+    paths = [(name,) for name in COMMANDS]
+    paths += [(name, part) for name, parts in COMMANDS.items() for part in parts]
+    for path in paths:
+        code, out, _ = run(*path, "--help")
+        assert code == 0
+        command = typer.main.get_command(cli.app)
+        for name in path:
+            command = command.commands[name]
+        for option in command.params:
+            assert option.help, (path, option.name)
+            spelling = option.opts[-1] if option.opts[-1].startswith("-") else option.metavar
+            assert spelling in out, (path, option.name)
+
+
+def test_help_names_every_format_and_order(run):
+    from spdp.data.formats import SUFFIXES, TENSOR_ORDERS
+
+    text = " ".join(run("mean", "--help")[1].split())
+    for suffix in SUFFIXES:
+        assert re.search(rf"{re.escape(suffix)}[,.] ", text), suffix
+    for order in TENSOR_ORDERS:
+        assert re.search(rf"image: .*\b{order}\b.* --mask", text), order
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys; sys.argv = ['spdp', '--help']\n"
+        "from spdp import cli\n"
+        "try: cli.main()\n"
+        "except SystemExit: pass\n"
+        f"print('heavy:', *({HEAVY!r} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[-1].strip() == "heavy:"
+
+
+def test_importing_spdp_is_light():
+    code = f"import sys, spdp; assert not {HEAVY!r} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_the_command_is_installed():
+    (script,) = entry_points(group="console_scripts", name="spdp")
+    assert script.load() is cli.main
+
+
+def test_version_and_module(run, shell):
+    assert run("--version") == (0, f"spdp {version('spdp')}\n", "")
+    done = shell("--version")
+    assert (done.returncode, done.stdout.decode()) == (0, f"spdp {version('spdp')}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["maen"], "No such command 'maen'. Did you mean 'mean'? (see spdp --help)"),
+        (["mean"], "Missing argument 'DATA' (see spdp mean --help)"),
+        (["mean", "x.npy", "--epsilon", "1"], "Missing option '--delta' (see spdp mean --help)"),
+        (["mean", "x.npy", "--epsilon", "much", "--delta", "0"], "'--epsilon'"),
+        (["mean", "x.npy", "--rho", "1"], "--rho"),
+        (["plan", "--k", "0"], "'--k'"),
+        (["ledger", "burn"], "No such command 'burn' (see spdp ledger --help)"),
+        (["mean", "x.npy", "--mechanism", "x", "--epsilon", "1", "--delta", "0"], "laplace"),
+    ],
+)
+def test_mistakes_of_usage_are_one_line(refused, words, message):
+    assert refused(2, message, *words).startswith("spdp: ")
+
+
+def test_exit_codes_are_documented_and_distinct(run, refused, data, ledger, budget):
+    mean = ("mean", data, "--radius", "2", "--delta", "1e-6")
+    assert run(*mean, "--epsilon", "1")[0] == 0
+    refused(2, "epsilon", *mean, "--epsilon", "-1")
+    refused(3, "absent.npy: no such file", "mean", "absent.npy", *budget, "--radius", "1")
+    refused(4, "budget exceeded", *mean, "--epsilon", "3", "--ledger", ledger)
+    refused(5, "no such ledger", *mean, "--epsilon", "1", "--ledger", "absent.ledger")
+    data.write_bytes(b"not a ledger" * 1000)
+    refused(5, "data.npy", "ledger", "show", data)
+    shown = re.findall(r"^    (\d)  ", run("--help")[1], re.MULTILINE)
+    assert shown == ["0", "2", "3", "4", "5", "6", "1"]
+
+
+def test_debug_shows_the_traceback(monkeypatch, tmp_path, refused, budget):
+    words = ("mean", "absent.npy", *budget, "--radius", "1")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["spdp", "--debug", *words])
+    with pytest.raises(DataError, match="absent.npy"):
+        cli.main()
+    refused(3, "absent.npy", *words)
+
+
+def test_options_are_spelt_as_here_not_as_in_python(refused, run, tmp_path, data, random_spd):
+    X = random_spd(5, 3)
+    np.savez(tmp_path / "two.npz", a=X, b=X)
+    mean = ("--epsilon", "1", "--delta", "1e-6", "--radius", "2")
+    assert "=..." not in refused(3, "(pass --key)", "mean", "two.npz", *mean)
+    nibabel = pytest.importorskip("nibabel")
+    image = nibabel.Nifti1Image(np.ones((2, 2, 2, 6), np.float32), np.eye(4))
+    nibabel.save(image, tmp_path / "image.nii")
+    assert "=..." not in refused(3, "(pass --order)", "mean", "image.nii", *mean)
+    assert run("ledger", "create", "l", "--epsilon", "1", "--delta", "0")[0] == 0
+    assert "Ledger(" not in refused(2, "(set SPDP_LEDGER_KEY)", "ledger", "bind", "l", data)
+
+
+HOSTILE = {
+    "markup": "a[bold][blink].npy",
+    "escape": "a\x1b[31mred\x1b]0;title\x07.npy",
+    "lines": "a\nspdp: all is well\r.npy",
+    "direction": "a\u202eyp.exe.npy",
+    "not UTF-8": os.fsdecode(b"a\xff\xfe.npy"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_names_are_shown_as_text(run, refused, tmp_path, random_spd, budget, name, ledger):
+    """In errors, in a ledger's history and in what is written, found or not."""
+    words = ("mean", name, *budget, "--radius", "2")
+    error = refused(3, "no such file", *words)
+    spelt = ascii(name)[1:-1].replace("\\'", "'")
+    assert spelt in error
+    np.save(os.path.join(tmp_path, name), random_spd(40, 2))
+    code, out, err = run(*words, "--ledger", ledger, "-o", name.removesuffix(".npy"))
+    assert (code, err) == (0, "")
+    assert f"wrote {spelt.removesuffix('.npy')}" in out
+    code, history, _ = run("ledger", "history", ledger)
+    assert spelt in history
+    assert not set(out + history) & set("\x1b\x07\r\u202e")
+
+
+def test_hostile_names_in_a_process_of_its_own(shell, tmp_path, random_spd, budget):
+    """Standard streams that know ASCII only, and a name that is not even UTF-8."""
+    name, output = os.fsdecode(b"a\xff.npy"), os.fsdecode(b"out\xff")
+    np.save(os.path.join(tmp_path, name), random_spd(40, 2))
+    words = ("mean", name, *budget, "--radius", "2", "-o", output)
+    for _ in range(2):
+        done = shell(*words, env={"PYTHONIOENCODING": "ascii"})
+        assert b"Traceback" not in done.stderr
+        assert b"out\\udcff" in done.stdout + done.stderr
+    assert done.returncode == 2  # it is there already
+
+
+def test_what_nobody_expected_is_one_line_too(refused, data, budget, monkeypatch):
+    """A fault of the installation, not of the user: its exit code is another one."""
+    monkeypatch.setitem(sys.modules, "spdp.statistics.mean", None)
+    refused(1, "unexpected ModuleNotFoundError", "mean", data, *budget, "--radius", "2")

@@ -1,0 +1,102 @@
+import json
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def published(run, data, tmp_path, budget):
+    words = ("mean", data, *budget, "--radius", "2", "-o", "out")
+    assert run(*words)[0] == 0
+    return tmp_path / "out"
+
+
+def test_a_release_as_it_was_written(run, published):
+    code, out, err = run("verify", "out")
+    assert (code, err) == (0, "")
+    assert "FAILED" not in out
+    assert "Not proven" in out
+    checks = json.loads(run("verify", "out", "--json")[1])
+    assert checks
+    assert all(check["ok"] for check in checks)
+
+
+EDITS = {
+    "epsilon": 0.01,
+    "delta": 1e-9,
+    "n": 10_000,
+    "private": False,
+    "estimand": "the mean of everybody",
+    "sigma": 1e-9,
+}
+
+
+@pytest.mark.parametrize("field", EDITS)
+def test_an_edited_certificate_fails(run, published, field):
+    file = published / "certificate.json"
+    content = json.loads(file.read_text())
+    assert content[field] != EDITS[field]
+    file.write_text(json.dumps({**content, field: EDITS[field]}))
+    code, out, err = run("verify", "out")
+    assert (code, err) == (6, "")
+    assert "FAILED" in out
+    assert "Not proven" not in out
+    assert run("verify", "out", "--json")[0] == 6
+
+
+def test_another_matrix_fails(run, published):
+    np.save(published / "mean.npy", np.load(published / "mean.npy") * 1.0000001)
+    assert run("verify", "out")[0] == 6
+
+
+def test_texts_of_a_certificate_are_no_markup_and_no_escapes(run, published):
+    file = published / "certificate.json"
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, "mechanism": "[/b]\x1b[2Jok", "\x1b[1m": "[/]"}))
+    code, out, _ = run("verify", "out")
+    assert code == 6
+    assert "\x1b" not in out
+
+
+def test_where_there_is_no_release(refused, published, tmp_path):
+    refused(3, "does not hold a release", "verify", "absent")
+    (published / "mean.npy").unlink()
+    refused(3, "mean.npy is not there", "verify", "out")
+
+
+@pytest.fixture
+def keys(tmp_path):
+    """Files of two pairs of keys."""
+    pytest.importorskip("cryptography")
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    for name in ("ours", "theirs"):
+        key = Ed25519PrivateKey.generate()
+        private = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        public = key.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        (tmp_path / f"{name}.pem").write_bytes(private)
+        (tmp_path / f"{name}.pub").write_bytes(public)
+
+
+def test_a_signature_says_whose_release_it_is(run, data, keys, budget, published):
+    words = ("mean", data, *budget, "--radius", "2", "-o", "signed", "--sign", "ours.pem")
+    code, _, err = run(*words)
+    assert (code, err) == (0, "")
+    assert run("verify", "signed", "--key", "ours.pub")[0] == 0
+    assert run("verify", "signed", "--key", "theirs.pub")[0] == 6
+    assert run("verify", "out", "--key", "ours.pub")[0] == 6  # it has no signature
+
+
+def test_an_unusable_key_costs_nothing(run, refused, data, keys, ledger, tmp_path, budget):
+    (tmp_path / "text.pem").write_text("no key")
+    words = ("mean", data, *budget, "--radius", "2", "-o", "signed", "--ledger", ledger, "--sign")
+    refused(3, "text.pem", *words, "text.pem")
+    refused(3, "absent.pem", *words, "absent.pem")
+    assert json.loads(run("ledger", "history", ledger, "--json")[1]) == []

@@ -1,0 +1,56 @@
+"""Records in pieces."""
+
+import numpy as np
+import pytest
+
+from spdp import Ball, EigenvalueBounds, private_mean
+from spdp.data import as_source, open_records
+from spdp.data.source import chain
+from spdp.errors import DataError
+from spdp.lattice import exact_sum
+from spdp.statistics.sums import LatticeSum
+
+DOMAIN = EigenvalueBounds(0.01, 100.0)
+
+
+def test_every_source_gives_the_same_sum(random_spd, tmp_path):
+    X = random_spd(500, 3)
+    expected = exact_sum(X, DOMAIN)
+    np.save(tmp_path / "a.npy", X[:200])
+    np.save(tmp_path / "b.npy", X[200:])
+    files = [open_records(tmp_path / "a.npy"), open_records(tmp_path / "b.npy")]
+    sources = {
+        "memory map": np.load(_saved(tmp_path, X), mmap_mode="r"),
+        "list": list(X),
+        "iterator": iter([X[:100], X[100:]]),
+        "function": lambda: iter([X[:1], X[1:]]),
+        "files": files,
+        "single matrices": (A for A in X),
+    }
+    for name, source in sources.items():
+        np.testing.assert_array_equal(LatticeSum.of(source, DOMAIN).total, expected, err_msg=name)
+    assert chain(files).n == 500
+    with pytest.raises(DataError, match="different sizes"):
+        chain([files[0], as_source(random_spd(3, 2))])
+    with pytest.raises(DataError, match="no records"):
+        as_source(lambda: iter([]))
+
+
+def _saved(tmp_path, X):
+    np.save(tmp_path / "all.npy", X)
+    return tmp_path / "all.npy"
+
+
+def test_adaptive_reads_a_function_again(random_spd):
+    X = random_spd(2000, 3, condition=2.0)
+    options = {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "domain": Ball(10.0),
+        "method": "adaptive",
+        "random_state": 0,
+    }
+    expected = private_mean(X, **options).value
+    np.testing.assert_array_equal(
+        private_mean(lambda: iter([X[:700], X[700:]]), **options).value, expected
+    )

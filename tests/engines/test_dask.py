@@ -1,0 +1,220 @@
+"""A Dask cluster whose answer is the same to the bit, and which sends back integers
+only.
+"""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+
+from spdp import Ball, EigenvalueBounds, Ledger, private_mean
+from spdp.charts import CHARTS
+from spdp.data import as_source, open_records
+from spdp.data.source import Source
+from spdp.engines import LocalEngine, engine_for
+from spdp.engines.base import Task, totals_of
+from spdp.engines.dask import DaskEngine
+from spdp.errors import DataError, InvalidMatrixError, LedgerError
+from spdp.lattice import exact_sum
+from spdp.queries import whole_domain_sum
+from spdp.statistics.sums import LatticeSum
+
+DOMAIN = EigenvalueBounds(0.01, 100.0)
+LOGEUCLID = CHARTS["logeuclid"]
+LARGE_GRAPH = "large-graph-warning-threshold"
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+# of the cluster's own processes and sockets
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:.*:pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.mark.parametrize("k", [3, 9, 30])
+def test_a_cluster_gives_the_same_sum_to_the_bit(client, random_spd, k):
+    X = random_spd(400, k)
+    array = da.from_array(X, chunks=(90, k, k))
+    assert isinstance(engine_for(as_source(array)), DaskEngine)
+    expected = exact_sum(X, DOMAIN)
+    for source in (array, array.rechunk((33, 1, 2)), [array[:100], array[100:]]):
+        np.testing.assert_array_equal(LatticeSum.of(source, DOMAIN).total, expected)
+
+
+@pytest.mark.parametrize("method", ["oneshot", "adaptive"])
+def test_private_mean_on_a_cluster(client, random_spd, method):
+    X = random_spd(3000, 3, condition=2.0)
+    options = {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "domain": Ball(8.0),
+        "method": method,
+        "mechanism": "gaussian",
+    }
+    here = private_mean(X, random_state=4, **options)
+    there = private_mean(da.from_array(X, chunks=(700, 3, 3)), random_state=4, **options)
+    np.testing.assert_array_equal(there.value, here.value)
+    assert (
+        private_mean(da.from_array(X, chunks=(700, 3, 3)), **options).certificate["private"] is True
+    )
+
+
+def test_bad_records_on_a_cluster(client, random_spd):
+    X = random_spd(100, 3)
+    X[77] = -X[77]
+    array = da.from_array(X, chunks=(30, 3, 3))
+    for method in ("oneshot", "adaptive"):
+        with pytest.raises(InvalidMatrixError, match="matrix 77 is not positive definite"):
+            private_mean(array, epsilon=1.0, delta=1e-6, domain=DOMAIN, method=method)
+        private_mean(
+            array, epsilon=1.0, delta=1e-6, domain=DOMAIN, method=method, on_invalid="center"
+        )
+    with pytest.raises(InvalidMatrixError, match="expected a Dask array"):
+        private_mean(da.ones((4, 2, 3)), epsilon=1.0, delta=1e-6, domain=DOMAIN)
+
+
+class Wire:
+    """Counts what the client takes from the cluster.
+
+    Every result a release asks for.
+    """
+
+    def __init__(self, monkeypatch):
+        self.sizes = []
+        result = distributed.Future.result
+
+        def weighed(future, *args, **kwargs):
+            value = result(future, *args, **kwargs)
+            self.sizes.append(len(pickle.dumps(value)))
+            return value
+
+        monkeypatch.setattr(distributed.Future, "result", weighed)
+
+
+@pytest.mark.parametrize("method", ["oneshot", "adaptive"])
+def test_only_small_results_leave_a_worker(client, random_spd, method, monkeypatch):
+    """All that a release takes from the workers is kilobytes; the records are 12 MB."""
+    X = random_spd(60_000, 5)
+    array = da.from_array(X, chunks=(20_000, 5, 5))
+    monkeypatch.setitem(dask.config.config["distributed"]["admin"], LARGE_GRAPH, "100 MB")
+    wire = Wire(monkeypatch)
+    private_mean(array, epsilon=1.0, delta=1e-6, domain=DOMAIN, method=method)
+    assert len(wire.sizes) >= 3
+    assert max(wire.sizes) < 2_000
+    assert sum(wire.sizes) < X.nbytes / 100
+    engine = engine_for(as_source(array))
+    list(engine.each(as_source(array), np.asarray))  # the count would show a leak
+    assert max(wire.sizes) > 1_000_000
+
+
+def test_a_worker_killed_in_mid_run_changes_nothing(random_spd, tmp_path):
+    X = random_spd(1200, 9)
+    np.save(tmp_path / "x.npy", X)
+
+    # nested, so that it travels to the workers by value
+    def slow_rows(path, start, stop):
+        time.sleep(0.3)
+        return np.load(path, mmap_mode="r")[start:stop]
+
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        pieces = [
+            partial(slow_rows, str(tmp_path / "x.npy"), i, i + 100) for i in range(0, 1200, 100)
+        ]
+        source = Source(lambda: iter([]), 9, 1200, "x", chunks=pieces)
+        region, engine = DOMAIN.region(9), DaskEngine(client)
+        pid = next(iter(client.run(os.getpid).values()))
+        task = Task(LOGEUCLID, region, 9, "x")
+        results = engine.each(source, totals_of, task, [whole_domain_sum(region)])
+        first = next(results)
+        os.kill(pid, signal.SIGKILL)
+        parts = [first, *results]
+    assert sum(part.m for part in parts) == 1200
+    total = np.sum([part.totals[0] for part in parts], axis=0)
+    np.testing.assert_array_equal(total, exact_sum(X, DOMAIN))
+
+
+@pytest.mark.parametrize("name", ["x.npy", "X.NPY", "x.h5", "x.zarr", "x.nii.gz"])
+def test_files_on_a_cluster(client, random_spd, tmp_path, name):
+    X = random_spd(200, 3)
+    file, options = tmp_path / name, {}
+    if name.lower().endswith("npy"):
+        with file.open("wb") as stream:
+            np.save(stream, X)
+    elif name.endswith("h5"):
+        with pytest.importorskip("h5py").File(file, "w") as f:
+            f["cov"] = X
+    elif name.endswith("zarr"):
+        pytest.importorskip("zarr").create_array(str(file), data=X)
+    else:
+        nib = pytest.importorskip("nibabel")
+        i, j = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 1, 2, 2])
+        nib.save(nib.Nifti1Image(X[:, i, j].reshape(10, 10, 2, 6), np.eye(4)), file)
+        mask = np.ones((10, 10, 2), np.uint8)
+        mask[0] = 0
+        nib.save(nib.Nifti1Image(mask, np.eye(4)), tmp_path / "mask.nii")
+        options = {"order": "fsl", "mask": tmp_path / "mask.nii"}
+    source = open_records(file, **options)
+    here = LatticeSum.of(source, DOMAIN, engine=LocalEngine())
+    there = LatticeSum.of(source, DOMAIN, engine=DaskEngine(client))
+    np.testing.assert_array_equal(there.total, here.total)
+    assert there.n == here.n == (180 if options else 200)
+
+
+def test_sources_that_cannot_be_read_in_pieces_are_refused(client, random_spd, tmp_path):
+    np.savez(tmp_path / "x.npz", X=random_spd(20, 3))
+    with pytest.raises(DataError, match=r"x\.npz: its rows cannot be read one piece"):
+        LatticeSum.of(open_records(tmp_path / "x.npz"), DOMAIN, engine=DaskEngine(client))
+
+
+def test_a_ledger_bound_to_data_works_on_a_cluster(client, random_spd, tmp_path):
+    X = random_spd(120, 3)
+    ledger = Ledger(tmp_path / "l", epsilon=5.0, delta=1e-5, key=b"0123456789abcdef")
+    ledger.bind(X)
+    array = da.from_array(X, chunks=(50, 3, 3))
+    options = {"epsilon": 0.5, "delta": 1e-6, "domain": DOMAIN, "ledger": ledger}
+    private_mean(array, **options)
+    private_mean(X, **options)
+    with pytest.raises(LedgerError, match="not the data"):
+        private_mean(da.from_array(2 * X, chunks=(50, 3, 3)), **options)
+    assert ledger.spent()["entries"] == 2
+
+
+def test_a_dask_array_without_a_cluster():
+    """In a process of its own, where no client is open."""
+    code = """if True:
+        import numpy as np
+        import dask.array as da
+        from spdp import Ball
+        from spdp.lattice import exact_sum
+        from spdp.statistics.sums import LatticeSum
+        X = np.stack([np.diag([1.0, 2.0 + i]) for i in range(50)])
+        total = LatticeSum.of(da.from_array(X, chunks=(7, 2, 2)), Ball(3.0)).total
+        assert (total == exact_sum(X, Ball(3.0))).all()
+    """
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -1,0 +1,51 @@
+"""Files larger than memory, read in blocks."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from spdp import kernels
+
+LIMITED = """
+import resource, sys, numpy as np
+resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[3]),) * 2)
+from spdp import EigenvalueBounds, private_mean
+from spdp.data import open_records
+domain = EigenvalueBounds(0.01, 100.0)
+options = {'epsilon': 1.0, 'delta': 1e-6, 'domain': domain, 'method': sys.argv[2]}
+release = private_mean(open_records(sys.argv[1]), **options)
+anonymous = next(line for line in open('/proc/self/status') if line.startswith('RssAnon'))
+print(release.certificate['n'], anonymous.split()[1])
+"""
+
+
+@pytest.mark.parametrize("method", ["oneshot", "adaptive"])
+def test_a_file_larger_than_the_memory_limit(tmp_path, method):
+    """430 MB of tensors in a process whose heap may not exceed 400 MB, of which the
+    libraries take a part.
+    """
+    n = (
+        6_000_000 if kernels.backend() == "native" else 1_000_000
+    )  # the reference is too slow for a file of that size here
+    X = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float64, (n, 3, 3))
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((100_000, 3, 6))
+    B = A @ A.transpose(0, 2, 1) / 6
+    for start in range(0, n, 100_000):
+        X[start : start + 100_000] = B
+    X.flush()
+    env = {**os.environ, "SPDP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(tmp_path / "x.npy"), method, str(400 << 20)],
+        capture_output=True,
+        text=True,
+        env=env,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    records, kilobytes = map(int, done.stdout.split())
+    assert records == n
+    assert kilobytes < 400_000

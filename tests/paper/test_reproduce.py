@@ -1,0 +1,113 @@
+"""The paper's experiments: figures with one face, laws that hold, runs that resume."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from spdp.distributions import LogLaplace
+from spdp.errors import ParameterError
+from spdp.kernels import kernels_for
+from spdp.mechanisms import RiemannianLaplace, TangentGaussian
+from spdp.paper import FIGURES, figure
+from spdp.paper.common import Settings, agreement, run
+from spdp.paper.page import MISPRINTS, write_page
+
+pytest.importorskip("matplotlib")
+
+FACE = ("NAME", "TITLE", "CLAIM", "cells", "measure", "draw", "verdict")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_has_the_same_face(name):
+    module = figure(name)
+    assert all(hasattr(module, attribute) for attribute in FACE)
+    assert name == module.NAME
+
+
+@pytest.mark.parametrize("name", ["utility_epsilon", "utility_delta", "medical", "images"])
+def test_measured_errors_agree_with_the_exact_laws(name, tmp_path, data_dir):
+    """At a level of 99.9 % about one cell in a thousand may lie outside.
+
+    Far more do under a law that is 1.3 times too wide.
+    """
+    rows = run(figure(name), Settings(quick=True, data=str(data_dir)), tmp_path)
+    exact = [r for r in rows if r["mechanism"] != "laplace-mcmc"]
+    outside = sum(not r["inside"] for r in exact)
+    assert outside <= stats.binom(len(exact), 1e-3).ppf(0.9999)
+    wrong = sum(not r["low"] * 1.69 <= r["mean"] <= r["high"] * 1.69 for r in exact)
+    assert wrong > 5 * max(1, outside)
+    for suffix in ("csv", "png", "svg"):
+        assert (tmp_path / f"{name}.{suffix}").stat().st_size > 1000
+
+
+def test_agreement_is_exact_for_the_gaussian():
+    law = TangentGaussian(0.1, 0.5, 1e-6).squared_error(4)
+    draws = law.rvs(size=(2000, 10), random_state=0)
+    inside = np.mean([agreement(d, law)["inside"] for d in draws])
+    assert inside == pytest.approx(0.999, abs=3e-3)
+    assert np.mean([agreement(1.7 * d, law)["inside"] for d in draws[:200]]) < 0.6
+
+
+def test_simulated_noise_is_the_mechanisms():
+    for mechanism in (TangentGaussian(0.1, 0.5, 1e-6), RiemannianLaplace(0.1, 0.5)):
+        rng = np.random.default_rng(0)
+        squares = [float((mechanism.simulate_noise(3, rng) ** 2).sum()) for _ in range(500)]
+        assert stats.kstest(squares, mechanism.squared_error(3).cdf).pvalue > 1e-4
+
+
+def test_the_chain_computes_no_matrix_functions(monkeypatch):
+    """Only end points become matrices: why 50,000 steps at k = 30 take a second."""
+    law, kernels, calls = LogLaplace(np.eye(3), 0.1), kernels_for(), []
+
+    def recorded(name):
+        function = getattr(kernels, name)
+        return lambda X: (calls.append((name, len(X))), function(X))[1]
+
+    for name in ("eigh", "logm", "expm"):
+        monkeypatch.setattr(kernels, name, recorded(name))
+    assert law.rvs(size=4, method="mcmc", burn_in=200, random_state=0).shape == (4, 3, 3)
+    assert calls == [("expm", 4)]
+
+
+def test_interrupted_runs_resume(tmp_path, monkeypatch):
+    module, settings = figure("burn_in"), Settings(quick=True)
+    first = run(module, settings, tmp_path)
+    kept = tmp_path / "burn_in.jsonl"
+    lines = [line for line in kept.read_text().splitlines() if line]
+    kept.write_text("\n".join([*lines[:3], lines[3][:40]]))  # killed in the fourth cell
+    measure, measured = module.measure, []
+
+    def recorded(cell, settings):
+        measured.append(cell)
+        return measure(cell, settings)
+
+    monkeypatch.setattr(module, "measure", recorded)
+    again = run(module, settings, tmp_path)
+    assert len(measured) == len(lines) - 3
+    assert [r["mean"] for r in again] == [r["mean"] for r in first]
+
+
+def test_the_page_shows_what_was_run_and_says_what_was_not(tmp_path):
+    module, absent = figure("burn_in"), figure("images")
+    rows = run(module, Settings(quick=True), tmp_path / "results")
+    page = tmp_path / "paper.md"
+    write_page([(module, rows), (absent, [])], tmp_path / "results", page)
+    text = page.read_text()
+    for part in (module.CLAIM, module.verdict(rows), "(results/burn_in.png)", absent.CLAIM):
+        assert part in text
+    assert text.count("*Not run:*") == 1
+    assert "images.png" not in text
+
+
+def test_every_misprint_has_its_test():
+    root = Path(__file__).parents[2]
+    for _, test in MISPRINTS:
+        file, name = test.split("::")
+        assert f"def {name}" in (root / file).read_text()
+
+
+def test_unknown_method_of_the_law():
+    with pytest.raises(ParameterError, match="method"):
+        LogLaplace(np.eye(2), 1.0).offsets(1, 0, "gibbs")

@@ -1,0 +1,196 @@
+"""The one door to noise.
+
+What is drawn, what is charged for it, and that nothing else draws.
+"""
+
+from fractions import Fraction
+from math import nextafter
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from spdp import Ledger
+from spdp.choices import Adjacency
+from spdp.errors import ParameterError
+from spdp.privacy import noise
+from spdp.privacy.account import Account, lattice_scale, price
+from spdp.privacy.costs import Budget
+from spdp.queries import RECORD_NORM, Stated, VectorSum
+
+ZERO = np.zeros(4, np.int64)
+
+
+def budgets(count, seed=0):
+    """Gaussian budgets over the useful range, with random last digits."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        yield Budget.gaussian(10.0 ** rng.uniform(-2, 1.5), 10.0 ** rng.uniform(-12, -2))
+
+
+def exact_price(sensitivity, scale):
+    """(Δ/√(s² − 16))² as the rational number it is."""
+    return Fraction(sensitivity) ** 2 / (Fraction(scale) ** 2 - 16)
+
+
+def test_the_charge_is_never_below_what_the_drawn_scale_costs():
+    """Rounded up from the very scale that is drawn, and never above the budget."""
+    for budget in budgets(150):
+        account = Account(budget, random_state=0)
+        _, scale = account.measure(Stated("a", 2 * RECORD_NORM), ZERO)
+        charged = Fraction(account.steps[0]["mu"])
+        assert charged**2 >= exact_price(2 * RECORD_NORM, scale)
+        assert Fraction(nextafter(float(charged), 0.0)) ** 2 < exact_price(2 * RECORD_NORM, scale)
+        assert account.mu_spent == float(charged) <= budget.mu
+
+
+@pytest.mark.parametrize("sensitivity", [1, 3, 2 * RECORD_NORM, 10**15])
+@pytest.mark.parametrize("mu", [1e-3, 0.2, 1.0, 37.0])
+def test_scales_are_wide_enough_in_exact_arithmetic_and_not_wasteful(sensitivity, mu):
+    s = lattice_scale(sensitivity, mu)
+    target = (Fraction(sensitivity) / Fraction(mu)) ** 2 + 16
+    assert target <= Fraction(s) ** 2 <= target * (1 + Fraction(1, 10**14))
+    assert price(sensitivity, s) <= mu
+
+
+def test_shares_add_up_exactly_and_cannot_be_overspent():
+    for budget in budgets(20, seed=1):
+        account = Account(budget, random_state=0)
+        for share in (0.3, 0.3, 0.3):
+            account.measure(Stated("a", 1 << 31), ZERO, share)
+        account.measure(Stated("rest", 1 << 31), ZERO)
+        spent = sum(Fraction(step["mu"]) ** 2 for step in account.steps)
+        assert spent <= Fraction(budget.mu) ** 2
+        assert float(spent) == pytest.approx(budget.mu**2, rel=1e-12)
+        assert Fraction(account.mu_spent) ** 2 >= spent
+        assert account.mu_spent <= budget.mu
+        with pytest.raises(ParameterError, match="more than its budget"):
+            account.measure(Stated("more", 1 << 31), ZERO)
+        assert len(account.steps) == 4
+
+
+def test_laplace_accounts_answer_once():
+    account = Account(Budget.pure(0.7), random_state=0)
+    account.measure(Stated("a", 1 << 31), ZERO)
+    assert account.mu_spent is None
+    with pytest.raises(ParameterError, match="more than its budget"):
+        account.measure(Stated("b", 1 << 31), ZERO)
+
+
+def test_laplace_noise_has_exactly_the_scale_of_its_budget(monkeypatch):
+    scales = []
+
+    def spy(total, scale, rng):
+        scales.append(scale)
+        return total
+
+    monkeypatch.setattr(noise, "laplace", spy)
+    Account(Budget.pure(0.1)).measure(Stated("a", 12345), ZERO)
+    assert scales == [Fraction(12345) / Fraction(0.1)]
+
+
+def test_an_add_remove_release_costs_a_replace_one_ledger_its_own_price(tmp_path):
+    """Δ_replace/σ of the same query: less than twice its add-remove price."""
+    weight = RECORD_NORM // 2
+    query = VectorSum("mean", np.zeros(3), np.ones(3), 1.0, weight)
+    ledger = Ledger(tmp_path / "l", epsilon=20.0, delta=1e-6)
+    account = Account(Budget.gaussian(1.0, 1e-6), Adjacency.ADD_REMOVE, ledger=ledger)
+    _, scale = account.measure(query, ZERO)
+    charged = ledger.history()[0]["mu"]
+    assert charged == price(query.sensitivity(Adjacency.REPLACE_ONE), scale)
+    assert account.steps[0]["mu"] < charged < 2 * account.steps[0]["mu"]
+    pure = Account(Budget.pure(1.0), Adjacency.ADD_REMOVE, ledger=ledger)
+    pure.measure(query, ZERO)
+    ratio = query.sensitivity(Adjacency.REPLACE_ONE) / query.sensitivity(Adjacency.ADD_REMOVE)
+    assert 1 < ratio < 2
+    assert ledger.history()[1]["pure"] == pytest.approx(ratio)
+
+
+def test_the_ledger_is_charged_before_anything_is_drawn(tmp_path, monkeypatch):
+    ledger = Ledger(tmp_path / "l", epsilon=5.0, delta=1e-6)
+    states = []
+
+    def spy(total, scale, rng):
+        states.append([entry["state"] for entry in ledger.history()])
+        return total
+
+    monkeypatch.setattr(noise, "gaussian", spy)
+    account = Account(Budget.gaussian(1.0, 1e-6), ledger=ledger, label="two steps")
+    account.measure(Stated("a", 100), ZERO, 0.5)
+    account.measure(Stated("b", 100), ZERO)
+    assert states == [["pending"], ["pending"]]
+    assert ledger.history()[0]["mu"] == account.budget.mu
+
+
+def test_a_seeded_account_takes_no_ledger(tmp_path):
+    ledger = Ledger(tmp_path / "l", epsilon=5.0, delta=1e-6)
+    with pytest.raises(ParameterError, match="seeded simulation"):
+        Account(Budget.gaussian(1.0, 1e-6), ledger=ledger, random_state=0)
+
+
+def test_budgets_that_are_too_small_or_too_large():
+    for budget in (Budget.gaussian(0.0, 1e-12), Budget.pure(1e-9)):
+        with pytest.raises(ParameterError, match="budget is too small"):
+            Account(budget).measure(Stated("a", 1 << 31), ZERO)
+    for wrong in (
+        lambda: Budget.gaussian(1.0, 1e-101),
+        lambda: Budget.gaussian(0.5, 1e-101, "classical"),
+    ):
+        with pytest.raises(ParameterError, match="at least 1e-100"):
+            wrong()
+    for wrong in (lambda: Budget.gaussian(1e100, 1e-6), lambda: Budget.pure(1e100)):
+        with pytest.raises(ParameterError, match="epsilon must be at most"):
+            wrong()
+    with pytest.raises(ParameterError, match="calibration"):
+        Budget.gaussian(1.0, 1e-6, "optimal")
+
+
+# --- the samplers
+# ------------------------------------------------------------------------
+
+
+def test_noise_is_opendps_discrete_gaussian_at_the_claimed_scale():
+    s = 5.0
+    draws = np.concatenate([noise.gaussian(np.zeros(2000, np.int64), s, None) for _ in range(3)])
+    j = np.arange(-60, 61)
+    edges = [-8, -5, -3, -1, 1, 3, 5, 8]
+    group = np.digitize(j, edges)
+    observed = np.bincount(np.digitize(draws, edges), minlength=9)
+    for factor, fits in ((1.0, True), (0.7, False), (1.3, False)):
+        law = np.exp(-(j**2) / (2 * (factor * s) ** 2))
+        law /= law.sum()
+        expected = np.array([law[group == g].sum() for g in range(9)]) * len(draws)
+        assert bool(stats.chisquare(observed, expected).pvalue > 1e-5) is fits
+
+
+def low_bits_are_uniform(draws, modulus):
+    counts = np.bincount(draws.ravel() % modulus, minlength=modulus)
+    return stats.chisquare(counts).pvalue > 1e-6
+
+
+def test_reachable_outputs_do_not_depend_on_the_data():
+    """Mironov's attack reads the data off the low-order bits of a float; here they are
+    uniform whatever the data.
+    """
+    s = lattice_scale(2 * RECORD_NORM, 0.2)
+    for total in (np.zeros(300, np.int64), np.full(300, 5), np.full(300, 123456789)):
+        for draw in (noise.gaussian, lambda t, s, rng: noise.laplace(t, Fraction(s), rng)):
+            draws = np.concatenate([draw(total, s, None) for _ in range(8)])
+            for modulus in (2, 8, 32):
+                assert low_bits_are_uniform(draws, modulus)
+    # noise on a coarser grid gives the data away
+    coarse = np.full(2400, 5) + 4 * noise.gaussian(np.zeros(2400, np.int64), s / 4, None)
+    assert not low_bits_are_uniform(coarse, 8)
+
+
+def test_sums_saturate_after_noise_is_added():
+    """Half of the draws would leave int64.
+
+    They end at its ends, and not somewhere inside.
+    """
+    top = 2**63 - 1
+    for draw in (noise.gaussian, lambda t, s, rng: noise.laplace(t, Fraction(s), rng)):
+        high = draw(np.full(60, top), 2.0**40, None)
+        assert 10 < (high == top).sum() < 50
+        low = draw(np.full(60, -top), 2.0**40, None)
+        assert 10 < (low <= -top).sum() < 50

@@ -1,0 +1,529 @@
+"""The account of a dataset: spending, refusing, crashing, binding, copying."""
+
+import copy
+import json
+import math
+import multiprocessing
+import os
+import pickle
+import random
+import signal
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import spdp
+from spdp import Ball
+from spdp.choices import Adjacency
+from spdp.errors import DataError, ParameterError
+from spdp.privacy import gaussian_mu, noise
+from spdp.privacy.account import Account
+from spdp.privacy.costs import Budget
+from spdp.privacy.ledger import BudgetExceeded, Ledger, LedgerError
+
+X = np.stack([np.diag([1.0, 2.0])] * 40)
+OPTIONS = {"domain": Ball(2.0), "mechanism": "gaussian"}
+KEY = b"a key of sixteen bytes, or more"
+FORK = multiprocessing.get_context("fork")
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A query whose replacement costs some multiple of an addition."""
+
+    factor: float = 1.0
+    name: str = "stated"
+
+    def sensitivity(self, adjacency):
+        unit = 2**30
+        return round(self.factor * unit) if adjacency is Adjacency.REPLACE_ONE else unit
+
+
+def release(ledger, epsilon, delta=1e-6, adjacency=Adjacency.REPLACE_ONE, factor=1.0, label=None):
+    """One noisy answer through an account, kept with its entry."""
+    budget = Budget.pure(epsilon) if delta == 0 else Budget.gaussian(epsilon, delta)
+    account = Account(budget, adjacency, ledger=ledger, label=label)
+    answer = account.measure(Stated(factor), np.zeros(3, dtype=np.int64))
+    account.keep(answer.values, {"epsilon": epsilon, "delta": delta})
+    return answer.values
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger(tmp_path / "account.ledger", epsilon=1.0, delta=1e-6)
+
+
+# --- spending -------------------------------------------------------------------------
+
+
+def test_spending_until_it_is_refused(ledger):
+    for label in ("first", "second"):
+        release(ledger, 0.4, label=label)
+    spent = ledger.spent()
+    assert spent["entries"] == 2
+    assert spent["mu"] == pytest.approx(math.sqrt(2) * gaussian_mu(0.4, 1e-6), rel=1e-9)
+    assert 0.4 < spent["epsilon"] < 0.8
+    assert ledger.would_fit(0.5, 1e-6)
+    assert not ledger.would_fit(1.0, 1e-6)
+    assert ledger.would_fit(0.1, 0)
+    with pytest.raises(BudgetExceeded, match=r"asked for.*left is mu.*would still fit") as refused:
+        release(ledger, 1.0)
+    assert ledger.spent()["entries"] == 2
+    assert ledger.remaining()["epsilon"] == refused.value.fits
+    release(ledger, refused.value.fits)
+    assert ledger.spent()["epsilon"] <= 1.0
+    assert ledger.remaining()["epsilon"] < 0.01
+    labels = [(entry["label"], entry["state"]) for entry in ledger.history()]
+    assert labels == [("first", "done"), ("second", "done"), (None, "done")]
+
+
+def test_the_whole_budget_fits_exactly_once(ledger):
+    release(ledger, 1.0)
+    assert ledger.spent()["epsilon"] <= 1.0
+    with pytest.raises(BudgetExceeded, match="nothing is left") as refused:
+        release(ledger, 1e-3)
+    assert refused.value.fits == 0
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-9, 1e-4, 0.0])
+@pytest.mark.parametrize("factor", [1.0, 1.37, 2.0])
+def test_an_account_accepts_what_the_ledger_offers(tmp_path, rng, delta, factor):
+    """The δ and the adjacency that were asked for, not the ledger's own."""
+    for trial in range(3):
+        ledger = Ledger(tmp_path / f"{trial}", epsilon=2.0, delta=1e-6)
+        asked = {"delta": delta, "adjacency": Adjacency.ADD_REMOVE, "factor": factor}
+        release(ledger, rng.uniform(0.02, 0.1), **asked)
+        release(ledger, rng.uniform(0.02, 0.1))
+        with pytest.raises(BudgetExceeded) as refused:
+            release(ledger, 30.0, **asked)
+        release(ledger, refused.value.fits, **asked)
+        with pytest.raises(BudgetExceeded):
+            release(ledger, 1e-3 * refused.value.fits, **asked)
+
+
+def test_add_remove_releases_cost_their_own_price(tmp_path):
+    ledger = Ledger(tmp_path / "l", epsilon=20.0, delta=1e-6)
+    for delta in (1e-6, 0.0):
+        release(ledger, 0.5, delta)
+        release(ledger, 0.5, delta, adjacency=Adjacency.ADD_REMOVE, factor=1.5)
+    gaussian, wider, pure, double = ledger.history()
+    assert wider["mu"] == pytest.approx(1.5 * gaussian["mu"], rel=1e-9)
+    assert (pure["pure"], double["pure"]) == (0.5, 0.75)
+
+
+def test_costs_and_words_are_checked_before_they_are_written(ledger):
+    wrong = [
+        {"mechanism": "m"},
+        {"mechanism": "m", "mu": 0.1, "pure": 0.1},
+        {"mechanism": "m", "mu": -0.1},
+        {"mechanism": "m", "mu": math.nan},
+        {"mechanism": "m", "pure": math.inf},
+        {"mechanism": "m", "pure": 0.0},
+        {"mechanism": 3, "mu": 0.1},
+        {"mechanism": "m", "mu": 0.1, "label": "half a \ud83d letter"},
+        {"mechanism": "m", "mu": 0.1, "label": b"bytes"},
+        {"mechanism": "m", "mu": 9.0, "factor": 0.0},
+    ]
+    for cost in wrong:
+        with pytest.raises(ParameterError):
+            ledger.spend(**cost)
+    for label in ("", "a\0b", "é\n[/b]", np.str_("numpy"), Adjacency.ADD_REMOVE):
+        ledger.spend(mechanism="m", mu=np.float32(0.01), label=label)
+    assert [entry["label"] for entry in Ledger(ledger.path).history()][3:] == [
+        "numpy",
+        "add-remove",
+    ]
+
+
+def test_the_budget_is_fixed(ledger, tmp_path):
+    assert Ledger(ledger.path).epsilon == 1.0
+    assert Ledger(ledger.path, epsilon=1.0, delta=1e-6).delta == 1e-6
+    with pytest.raises(ParameterError, match="only by change_budget"):
+        Ledger(ledger.path, epsilon=2.0, delta=1e-6)
+    with pytest.raises(ParameterError, match="reason"):
+        ledger.change_budget(2.0, 1e-6, " ")
+    release(ledger, 0.9)
+    with pytest.raises(BudgetExceeded, match="spent already"):
+        ledger.change_budget(0.5, 1e-6, "less")
+    assert ledger.epsilon == 1.0
+    other = Ledger(ledger.path)
+    ledger.change_budget(2.0, 1e-6, "ethics board, second round")
+    assert other.epsilon == 2.0
+    assert "ethics board" in ledger.acts()[0]["what"]
+    release(other, 0.9)
+    with pytest.raises(ParameterError, match="both"):
+        Ledger(tmp_path / "x", epsilon=1.0)
+    with pytest.raises(LedgerError, match="no such ledger"):
+        Ledger(tmp_path / "x")
+    for epsilon, delta in ((0.0, 1e-6), (1.0, 1.5), (1.0, 1e-200)):
+        with pytest.raises(ParameterError):
+            Ledger(tmp_path / "x", epsilon=epsilon, delta=delta)
+    assert not (tmp_path / "x").exists()
+
+
+def test_pure_ledgers(tmp_path):
+    ledger = Ledger(tmp_path / "p", epsilon=1.0, delta=0.0)
+    release(ledger, 0.5, 0.0)
+    release(ledger, 0.5, 0.0)
+    for delta in (0.0, 1e-6):
+        with pytest.raises(BudgetExceeded, match="nothing is left"):
+            release(ledger, 0.01, delta)
+    assert ledger.spent()["epsilon"] == pytest.approx(1.0)
+    ledger.change_budget(2.0, 0.0, "more people agreed")
+    assert ledger.remaining()["pure_epsilon"] == pytest.approx(1.0)
+
+
+def test_curve(ledger):
+    assert ledger.curve([1e-6]) == [(1e-6, 0.0)]
+    release(ledger, 0.5)
+    curve = ledger.curve()
+    assert all(a[1] >= b[1] for a, b in pairwise(curve))
+    assert dict(ledger.curve([1e-6]))[1e-6] == pytest.approx(0.5, rel=1e-6)
+
+
+# --- results --------------------------------------------------------------------------
+
+
+def test_a_paid_release_is_recovered(ledger):
+    value = release(ledger, 0.3, label="kept")
+    pending = ledger.spend(mechanism="tangent-gaussian", mu=0.01)
+    recovered, certificate = Ledger(ledger.path).recover(1)
+    np.testing.assert_array_equal(recovered, value)
+    assert certificate == {"epsilon": 0.3, "delta": 1e-6}
+    assert len(ledger.history()) == 2  # and costs nothing
+    with pytest.raises(LedgerError, match=r"entry 2 is pending.*no result"):
+        ledger.recover(pending)
+    for entry in (0, 3, -1):
+        with pytest.raises(LedgerError, match="no entry"):
+            ledger.recover(entry)
+
+
+def test_only_who_paid_stores_and_once(ledger):
+    entry = ledger.spend(mechanism="tangent-gaussian", mu=0.01)
+    for stranger in (Ledger(ledger.path), copy.deepcopy(ledger)):
+        assert stranger.history()[0]["state"] == "pending"
+        with pytest.raises(LedgerError, match="not paid for here"):
+            stranger.store(entry, np.eye(2), {})
+    with pytest.raises(LedgerError, match="no entry"):
+        ledger.store(7, np.eye(2), {})
+    ledger.store(entry, np.eye(2), {"a": 1})
+    with pytest.raises(LedgerError, match="already"):
+        ledger.store(entry, np.zeros((2, 2)), {})
+    history = Ledger(ledger.path).history()[0]
+    assert (history["state"], history["value"]) == ("done", [[1.0, 0.0], [0.0, 1.0]])
+
+
+# --- crashes and company --------------------------------------------------------------
+
+
+def _spender(path, attempts, seed, results):
+    rng = random.Random(seed)
+    ledger = Ledger(path)
+    paid = []
+    for _ in range(attempts):
+        mu = rng.uniform(0.001, 0.02)
+        try:
+            ledger.spend(mechanism="tangent-gaussian", mu=mu)
+            paid.append(mu)
+        except BudgetExceeded:
+            pass
+    results.put(paid)
+
+
+def test_sixteen_processes_spend_at_once(ledger):
+    results = FORK.Queue()
+    workers = [
+        FORK.Process(target=_spender, args=(ledger.path, 63, seed, results)) for seed in range(16)
+    ]
+    for worker in workers:
+        worker.start()
+    paid = [mu for _ in workers for mu in results.get(timeout=300)]
+    for worker in workers:
+        worker.join(timeout=60)
+        assert worker.exitcode == 0
+    again = Ledger(ledger.path)
+    assert sorted(entry["mu"] for entry in again.history()) == sorted(paid)
+    assert again.spent()["epsilon"] <= 1.0
+    assert 16 * 63 > len(paid) > 50
+
+
+def _create(path, budget, results):
+    try:
+        results.put(Ledger(path, epsilon=budget, delta=1e-6).epsilon)
+    except ParameterError:
+        results.put(None)
+
+
+def test_one_of_several_creators_wins(tmp_path):
+    results = FORK.Queue()
+    workers = [
+        FORK.Process(target=_create, args=(tmp_path / "l", budget, results))
+        for budget in (1.0, 2.0) * 4
+    ]
+    for worker in workers:
+        worker.start()
+    got = [results.get(timeout=60) for _ in workers]
+    for worker in workers:
+        worker.join(timeout=60)
+    assert sorted(got, key=str) == [Ledger(tmp_path / "l").epsilon] * 4 + [None] * 4
+    assert os.listdir(tmp_path) == ["l"]
+
+
+def _releases(path, point, paid=None):
+    """A child that releases and, at a given point, dies by its own hand.
+
+    ``paid`` is a file to which it writes which entries it may draw for.
+    """
+
+    def die(*_, **__):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def tell(spend):
+        def told(*a, **k):
+            entry = spend(*a, **k)
+            os.write(file, f"{entry}\n".encode())
+            return entry
+
+        return told
+
+    if point == "before spend":
+        Ledger.spend = die
+    elif point == "after spend":
+        noise.gaussian = die
+    elif point == "after noise":
+        Ledger.store = die
+    elif point == "after store":
+        store = Ledger.store
+        Ledger.store = lambda *a, **k: (store(*a, **k), die())
+    elif paid is not None:
+        file = os.open(paid, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        Ledger.spend = tell(Ledger.spend)
+    for _ in range(50):
+        release(Ledger(path), 0.02)
+
+
+@pytest.mark.parametrize(
+    ("point", "state"),
+    [
+        ("before spend", None),
+        ("after spend", "lost"),
+        ("after noise", "lost"),
+        ("after store", "done"),
+    ],
+)
+def test_killed_at_each_point(ledger, point, state):
+    child = FORK.Process(target=_releases, args=(ledger.path, point))
+    child.start()
+    child.join(timeout=60)
+    assert child.exitcode == -signal.SIGKILL
+    again = Ledger(ledger.path)
+    assert [entry["state"] for entry in again.history()] == ([] if state is None else [state])
+    assert again.spent()["entries"] == (state is not None)
+    if state == "lost":
+        with pytest.raises(LedgerError, match="not paid for here"):
+            again.store(1, np.eye(2), {})
+        with pytest.raises(LedgerError, match="entry 1 is lost"):
+            again.recover(1)
+
+
+def _killed_at_random(path, kills):
+    """Whatever a killed process may have drawn for is in the ledger, and stays."""
+    rng = random.Random(5)
+    paid = path.with_name("paid")
+    before = []
+    for _ in range(kills):
+        child = FORK.Process(target=_releases, args=(path, None, paid))
+        child.start()
+        time.sleep(rng.uniform(0.0, 0.12))
+        os.kill(child.pid, signal.SIGKILL)
+        child.join(timeout=60)
+        again = Ledger(path)
+        history = again.history()
+        assert history[: len(before)] == before
+        assert all(entry["state"] in ("done", "lost") for entry in history)
+        assert all((entry["value"] is not None) == (entry["state"] == "done") for entry in history)
+        assert again.spent()["epsilon"] <= again.epsilon
+        drawn = [int(line) for line in paid.read_text().split()] if paid.exists() else []
+        assert drawn == sorted(set(drawn))
+        assert len(history) >= max(drawn, default=0)
+        before = history
+    assert {entry["state"] for entry in history} == {"done", "lost"}
+    return len(history)
+
+
+def test_killed_at_random_moments(ledger):
+    _killed_at_random(ledger.path, 25)
+
+
+@pytest.mark.audit
+def test_killed_at_two_hundred_random_moments(tmp_path):
+    ledger = Ledger(tmp_path / "l", epsilon=20.0, delta=1e-6)
+    entries = _killed_at_random(ledger.path, 200)
+    print(f"ledger: 200 processes killed among {entries} releases, none forgotten")
+
+
+# --- identity of the data -------------------------------------------------------------
+
+
+def test_keys_must_not_be_guessable(tmp_path):
+    for key in (b"", b"short", b"fifteen bytes ok"[:15], "a string of many letters"):
+        with pytest.raises(ParameterError, match="key must"):
+            Ledger(tmp_path / "l", epsilon=1.0, delta=1e-6, key=key)
+    assert not (tmp_path / "l").exists()
+    Ledger(tmp_path / "l", epsilon=1.0, delta=1e-6, key=b"sixteen bytes ok")
+
+
+def test_the_same_records_have_the_same_fingerprint(tmp_path):
+    ledger = Ledger(tmp_path / "l", epsilon=1.0, delta=1e-6, key=KEY)
+    assert not ledger.is_bound
+    ledger.bind(X)
+    assert ledger.is_bound
+    for same in (X[::-1], list(X), iter([X[:7], X[7:]]), lambda: [X], iter(X)):
+        ledger.bind(same)
+    for other in (X[:-1], X * (1 + 1e-15), np.concatenate([X, X[:1]])):
+        with pytest.raises(LedgerError, match="bound to other data"):
+            ledger.bind(other)
+    with pytest.raises(DataError, match="no records"):
+        ledger.bind(iter([]))
+    assert [act["what"] for act in ledger.acts()] == ["bound to data"]
+    with pytest.raises(ParameterError, match="needs a key"):
+        Ledger(ledger.path).bind(X)
+
+
+def test_another_process_may_bind_meanwhile(ledger):
+    other = Ledger(ledger.path, key=KEY)
+    other.bind(X)
+    assert ledger.is_bound
+    with pytest.raises(LedgerError, match="key is needed"):
+        _ = ledger.key
+    with pytest.raises(LedgerError, match="X is not the data"):
+        other.check_mark("2:40:0", "X")
+
+
+# --- copies ---------------------------------------------------------------------------
+
+
+def test_a_pickled_ledger_carries_only_its_path(tmp_path):
+    """With key and fingerprint one could test a guess of the last record."""
+    ledger = Ledger(tmp_path / "l", epsilon=1.0, delta=1e-6, key=KEY)
+    ledger.bind(X)
+    entry = ledger.spend(mechanism="tangent-gaussian", mu=0.01)
+    mark, token = ledger._fingerprint(), ledger._tokens[entry]
+    assert mark is not None
+    data = pickle.dumps(ledger)
+    for secret in (KEY, mark.encode(), mark.split(":")[2].encode(), token.encode()):
+        assert secret not in data
+    other = pickle.loads(data)
+    assert (other.path, other.epsilon, other.is_bound) == (ledger.path, 1.0, True)
+    with pytest.raises(LedgerError, match="key is needed"):
+        _ = other.key
+    assert "l'" in repr(other)
+    ledger.path.unlink()
+    moved = pickle.loads(data)  # a fitted estimator may be loaded where its ledger is not
+    with pytest.raises(LedgerError, match="no such ledger"):
+        moved.spend(mechanism="tangent-gaussian", mu=0.01)
+    assert not ledger.path.exists()
+
+
+def test_a_cloned_estimator_keeps_its_ledger(tmp_path):
+    ledger = Ledger(tmp_path / "l", epsilon=1.0, delta=1e-6, key=KEY)
+    ledger.bind(X)
+    estimator = spdp.PrivateFrechetMean(0.2, 1e-6, Ball(2.0), ledger=ledger)
+    twin = clone(estimator)
+    assert twin.ledger is not ledger
+    twin.fit(X)
+    assert ledger.spent()["entries"] == 1
+    pickled = pickle.dumps(twin)
+    assert KEY not in pickled
+    with pytest.raises(LedgerError, match="key is needed"):
+        pickle.loads(pickled).fit(X)
+
+
+def test_the_path_is_resolved_at_opening(tmp_path, monkeypatch):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    monkeypatch.chdir(tmp_path / "one")
+    ledger = Ledger("account", epsilon=1.0, delta=1e-6)
+    monkeypatch.chdir(tmp_path / "two")
+    other = Ledger("account", epsilon=5.0, delta=1e-6)
+    ledger.spend(mechanism="tangent-gaussian", mu=0.1)
+    assert (ledger.epsilon, other.epsilon) == (1.0, 5.0)
+    assert other.spent()["entries"] == 0
+    (tmp_path / "link").symlink_to(tmp_path / "one" / "account")
+    assert Ledger(tmp_path / "link").path == ledger.path
+    with pytest.raises(LedgerError, match="not a usable path"):
+        Ledger("a\0b", epsilon=1.0, delta=1e-6)
+
+
+# --- means ----------------------------------------------------------------------------
+
+
+def test_every_way_to_spend(tmp_path):
+    ledger = Ledger(tmp_path / "l", epsilon=20.0, delta=1e-6)
+    spdp.TangentGaussian(0.1, 0.5, 1e-6).release(np.eye(2), ledger=ledger, label="tangent")
+    spdp.RiemannianLaplace(0.1, 0.5).release(np.eye(2), ledger=ledger, label="laplace")
+    spdp.PrivateFrechetMean(
+        0.5, 1e-6, Ball(2.0), mechanism="gaussian", ledger=ledger, label="estimator"
+    ).fit(X)
+    for method in ("oneshot", "adaptive"):
+        spdp.private_mean(X, epsilon=0.5, delta=1e-6, method=method, ledger=ledger, **OPTIONS)
+    release = spdp.private_mean(X, epsilon=0.5, delta=0, domain=Ball(2.0), ledger=ledger)
+    history = ledger.history()
+    assert [entry["pure"] for entry in history] == [None, 0.5, None, None, None, 0.5]
+    assert {entry["state"] for entry in history} == {"done"}
+    value, certificate = ledger.recover(6)
+    np.testing.assert_array_equal(value, release.value)
+    assert certificate == release.certificate
+    with pytest.raises(ParameterError, match="seeded simulation"):
+        spdp.private_mean(X, epsilon=0.5, delta=1e-6, ledger=ledger, random_state=0, **OPTIONS)
+    assert ledger.spent()["entries"] == 6
+    assert "fingerprint" not in json.dumps(certificate)
+
+
+def test_failures_spend_nothing(ledger):
+    bad = X.copy()
+    bad[3] = np.nan
+    for method in ("oneshot", "adaptive"):
+        with pytest.raises(DataError):
+            spdp.private_mean(bad, epsilon=0.5, delta=1e-6, method=method, ledger=ledger, **OPTIONS)
+    with pytest.raises(ParameterError):
+        spdp.private_mean(X, epsilon=-1.0, delta=1e-6, ledger=ledger, **OPTIONS)
+    assert ledger.spent()["entries"] == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "adjacency"),
+    [("oneshot", "replace-one"), ("oneshot", "add-remove"), ("adaptive", "replace-one")],
+)
+def test_a_mean_is_released_at_what_is_offered(ledger, method, adjacency):
+    asked = {"delta": 1e-8, "method": method, "adjacency": adjacency, **OPTIONS}
+    spdp.private_mean(X, epsilon=0.1, ledger=ledger, **asked)
+    with pytest.raises(BudgetExceeded) as refused:
+        spdp.private_mean(X, epsilon=3.0, ledger=ledger, **asked)
+    spdp.private_mean(X, epsilon=refused.value.fits, ledger=ledger, **asked)
+    assert ledger.spent()["epsilon"] <= 1.0
+
+
+def test_bound_to_its_data(tmp_path):
+    path = tmp_path / "l"
+    Ledger(path, epsilon=1.0, delta=1e-6, key=KEY).bind(X)
+    bound = Ledger(path, key=KEY)
+
+    def mean(data, ledger):
+        return spdp.private_mean(data, epsilon=0.1, delta=1e-6, ledger=ledger, **OPTIONS)
+
+    mean(X, bound)
+    mean(list(X), bound)
+    with pytest.raises(LedgerError, match="not the data"):
+        mean(X[:-1], bound)
+    with pytest.raises(LedgerError, match="key is needed"):
+        mean(X, Ledger(path))
+    with pytest.raises(LedgerError, match="not the data"):
+        mean(X, Ledger(path, key=KEY[::-1]))
+    with pytest.raises(DataError, match="only once"):
+        mean(iter([X]), bound)
+    assert bound.spent()["entries"] == 2

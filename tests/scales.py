@@ -1,0 +1,9 @@
+"""The rule for tests of scale: a test that could not fail would say nothing."""
+
+from scipy import stats
+
+
+def check_scale(sample, law, claimed):
+    """A sample follows ``law(claimed)``, and neither 0.7 nor 1.3 times that scale."""
+    pvalues = [stats.kstest(sample, law(claimed * f).cdf).pvalue for f in (0.7, 1.0, 1.3)]
+    assert [p > 1e-4 for p in pvalues] == [False, True, False]

@@ -1,0 +1,352 @@
+import json
+
+import numpy as np
+import pytest
+
+from spdp import Ball, EigenvalueBounds, private_mean
+from spdp.datasets import load_images, synthetic_spd
+from spdp.descriptors import covariance_descriptors, descriptor_bounds
+from spdp.errors import DataError, InvalidMatrixError, ParameterError
+from spdp.geometry import distance_logeuclid, expm, invvecd, logm, mean_logeuclid, vecd
+from spdp.privacy import gaussian_epsilon, gaussian_mu, noise
+from spdp.privacy.account import Account
+from spdp.statistics import mean as means
+from spdp.statistics.plan import choose_method, plan_one_shot
+from spdp.statistics.search import predict, resolution, shrink
+
+
+def matrices(Y):
+    return expm(invvecd(Y))
+
+
+def tight_cluster(rng, n, k, spread=0.1, offset=3.0):
+    d = k * (k + 1) // 2
+    Y = spread * rng.standard_normal((n, d))
+    Y[:, 0] += offset
+    return matrices(Y)
+
+
+def mean_error(X, domain, method, epsilon=0.5, delta=1e-6, repeats=6):
+    truth = mean_logeuclid(domain.clip(X))
+    releases = [
+        private_mean(
+            X,
+            epsilon=epsilon,
+            delta=delta,
+            domain=domain,
+            method=method,
+            mechanism="gaussian",
+            random_state=s,
+        )
+        for s in range(repeats)
+    ]
+    return np.mean([distance_logeuclid(r.value, truth, squared=True) for r in releases])
+
+
+def test_far_more_accurate_where_the_domain_is_wide(rng):
+    X = tight_cluster(rng, 4000, 4)
+    domain = Ball(20.0)
+    assert mean_error(X, domain, "adaptive") < mean_error(X, domain, "oneshot") / 200
+    assert mean_error(X, domain, "auto") < mean_error(X, domain, "oneshot") / 200
+
+
+@pytest.mark.parametrize("k", [3, 5, 10])
+@pytest.mark.parametrize("epsilon", [0.1, 0.4, 0.9])
+def test_never_much_worse_than_one_shot_where_the_domain_is_tight(k, epsilon):
+    X = synthetic_spd(500, k, 0.25, random_state=k)
+    domain = EigenvalueBounds(np.exp(-0.25), np.exp(0.25))
+    auto = mean_error(X, domain, "auto", epsilon, repeats=12)
+    one = np.mean(
+        [
+            plan_one_shot(
+                k, epsilon=epsilon, delta=1e-6, domain=domain, mechanism="gaussian"
+            ).expected_squared_error(500)
+        ]
+    )
+    assert auto <= 1.15 * one
+
+
+def test_digits_of_180_records():
+    digits = load_images("digits")
+    domain = descriptor_bounds(1)
+    X = covariance_descriptors(digits.of_class(0))
+    for epsilon in (0.1, 0.9):
+        one = plan_one_shot(
+            9, epsilon=epsilon, delta=1e-7, domain=domain, mechanism="gaussian"
+        ).expected_squared_error(len(X))
+        assert mean_error(X, domain, "auto", epsilon, 1e-7) <= 1.15 * one
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 1000, 50_000])
+@pytest.mark.parametrize("kind", ["constant", "boundary", "bimodal", "heavy", "outliers"])
+def test_awkward_data_behave(n, kind):
+    """Finite, inside the domain, and no worse than a few times one shot, whatever the
+    data.
+    """
+    rng = np.random.default_rng(n)
+    k, d = 3, 6
+    Y = np.zeros((n, d))
+    if kind == "boundary":
+        Y[:, 0] = 5.0
+    elif kind == "bimodal":
+        Y = 0.05 * rng.standard_normal((n, d))
+        Y[: n // 2, 0] += 4.0
+    elif kind == "heavy":
+        Y = 0.1 * rng.standard_t(1.5, (n, d))
+    elif kind == "outliers":
+        Y = 0.05 * rng.standard_normal((n, d))
+        Y[: n // 100, 1] = 5.0
+    domain = Ball(5.0)
+    X = matrices(np.clip(Y, -50, 50))
+    release = private_mean(
+        X, epsilon=1.0, delta=1e-6, domain=domain, method="adaptive", random_state=n
+    )
+    assert np.isfinite(release.value).all()
+    assert domain.contains(release.value)
+    one = plan_one_shot(
+        k, epsilon=1.0, delta=1e-6, domain=domain, mechanism="gaussian"
+    ).expected_squared_error(n)
+    assert mean_error(X, domain, "adaptive", 1.0) <= 6 * one
+
+
+def test_outliers_move_the_result_no_more_than_sensitivity_allows(rng):
+    """1 % of the records at the domain's edge.
+
+    At most m times the largest change one record can make in the last ball.
+    """
+    X = tight_cluster(rng, 3000, 3)
+    Y = X.copy()
+    Y[:30] = matrices(np.tile([-10.0, 0, 0, 0, 0, 0], (30, 1)))
+    options = {"epsilon": 1.0, "delta": 1e-6, "domain": Ball(10.0), "method": "adaptive"}
+    base, moved = (private_mean(D, random_state=1, **options) for D in (X, Y))
+    bound = (
+        30
+        * max(r.certificate["sensitivity"] for r in (base, moved))
+        * max(max(r.certificate["steps"][-1]["width"]) for r in (base, moved))
+    )
+    noise = np.sqrt(base.squared_error.ppf(0.999)) + np.sqrt(moved.squared_error.ppf(0.999))
+    assert distance_logeuclid(base.value, moved.value) <= bound + noise
+
+
+def test_certificate_lists_the_steps_and_they_add_up(rng):
+    release = private_mean(
+        tight_cluster(rng, 3000, 3), epsilon=0.7, delta=1e-6, domain=Ball(10.0), method="adaptive"
+    )
+    c = release.certificate
+    json.dumps(c, allow_nan=False)
+    assert c["private"] is True
+    assert c["float_safe"] is True
+    assert c["method"] == "adaptive"
+    names = [step["step"] for step in c["steps"]]
+    assert names[0] == "centre"
+    assert names[-1] == "mean"
+    total = sum(step["mu"] ** 2 for step in c["steps"])
+    assert total == pytest.approx(c["mu"] ** 2, rel=1e-12)
+    assert c["mu"] == pytest.approx(gaussian_mu(0.7, 1e-6), rel=1e-12)
+    assert "not known" in c["error_statement"]
+
+
+def test_the_account_agrees_with_the_noise_that_was_drawn(rng, monkeypatch):
+    """Recompute μ from every (sensitivity, scale) that reached the sampler.
+
+    Dropping a step's cost would show here.
+    """
+    drawn, asked = [], []
+    sample, measure = noise.gaussian, Account.measure
+
+    def spy_sample(total, scale, rng):
+        drawn.append(scale)
+        return sample(total, scale, rng)
+
+    def spy_measure(self, query, *args, **released):
+        asked.append(query.sensitivity(self.adjacency))
+        return measure(self, query, *args, **released)
+
+    monkeypatch.setattr(noise, "gaussian", spy_sample)
+    monkeypatch.setattr(Account, "measure", spy_measure)
+    c = private_mean(
+        tight_cluster(rng, 2000, 3), epsilon=0.7, delta=1e-6, domain=Ball(10.0), method="adaptive"
+    ).certificate
+    assert len(drawn) == len(asked) == len(c["steps"])
+    spent = [
+        sensitivity / np.sqrt(scale**2 - 16)
+        for sensitivity, scale in zip(asked, drawn, strict=True)
+    ]
+    total = float(np.sqrt(np.sum(np.square(spent))))
+    assert gaussian_epsilon(1e-6, total) <= 0.7 * (1 + 1e-9)
+    assert total == pytest.approx(c["mu"], rel=1e-9)
+    cheaper = float(
+        np.sqrt(np.sum(np.square(spent[1:])))
+    )  # what an account that forgot the first step would claim
+    assert gaussian_epsilon(1e-6, cheaper) < 0.7 * (1 - 1e-4)
+
+
+def test_choices_depend_on_public_numbers_and_released_values_only(rng):
+    """Same seed, two datasets whose released values agree in every comparison.
+
+    The same steps and shares are taken.
+    """
+    region = Ball(10.0)
+    n = 500
+    a = private_mean(
+        np.stack([np.eye(9)] * n),
+        epsilon=0.1,
+        delta=1e-6,
+        domain=region,
+        method="adaptive",
+        random_state=3,
+    )
+    b = private_mean(
+        matrices(rng.standard_normal((n, 45))),
+        epsilon=0.1,
+        delta=1e-6,
+        domain=region,
+        method="adaptive",
+        random_state=3,
+    )
+    keys = [
+        [(step["step"], step["mu"], step["radius"]) for step in r.certificate["steps"]]
+        for r in (a, b)
+    ]
+    assert keys[0] == keys[1]
+    assert {k: v for k, v in a.certificate.items() if k not in ("created", "steps")} == {
+        k: v for k, v in b.certificate.items() if k not in ("created", "steps")
+    }
+
+
+def test_auto(rng):
+    wide = Ball(20.0)
+
+    def chosen(n, k, epsilon=0.5, delta=1e-6, mechanism="auto", adjacency="replace-one"):
+        shot = plan_one_shot(
+            k, epsilon=epsilon, delta=delta, domain=wide, mechanism=mechanism, adjacency=adjacency
+        )
+        return choose_method(shot, n, epsilon, delta, mechanism)
+
+    assert chosen(10_000, 9) == "adaptive"
+    assert chosen(400, 9) == "adaptive"
+    assert chosen(10_000, 1) == "oneshot"
+    assert chosen(20, 9) == "adaptive"
+    assert chosen(10_000, 2) == "oneshot"
+    assert chosen(10_000, 2, mechanism="gaussian") == "adaptive"
+    assert chosen(10_000, 9, adjacency="add-remove") == "oneshot"
+    assert chosen(10_000, 9, delta=0) == "oneshot"
+    assert chosen(None, 9) == "oneshot"
+    X = tight_cluster(rng, 300, 3)
+    for bad in ({"mechanism": "laplace"}, {"adjacency": "add-remove"}, {"delta": 0}):
+        with pytest.raises(ParameterError, match="needs Gaussian noise"):
+            private_mean(
+                X, **{"epsilon": 1.0, "delta": 1e-6, "domain": wide, "method": "adaptive"} | bad
+            )
+    with pytest.raises(ParameterError, match="method must be"):
+        private_mean(X, epsilon=1.0, delta=1e-6, domain=wide, method="best")
+
+
+def test_sources_that_are_read_again(rng, monkeypatch):
+    X = tight_cluster(rng, 3000, 3)
+    options = {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "domain": Ball(10.0),
+        "method": "adaptive",
+        "random_state": 0,
+    }
+    expected = private_mean(X, **options).value
+    np.testing.assert_array_equal(
+        private_mean(iter([X[:1000], X[1000:]]), **options).value, expected
+    )
+    monkeypatch.setattr(means, "KEEP_BYTES", 60_000)
+    monkeypatch.setattr("spdp.data.source.BLOCK_BYTES", 20_000)
+    # the search looks at a part of the blocks, the mean at all
+    part = private_mean(X, **options)
+    assert part.certificate["n"] == 3000
+    assert (
+        distance_logeuclid(part.value, mean_logeuclid(X))
+        < 5 * distance_logeuclid(expected, mean_logeuclid(X)) + 0.01
+    )
+    with pytest.raises(DataError, match="read only once"):
+        private_mean(iter([X[:1000], X[1000:]]), **options)
+    X[7] = np.nan
+    with pytest.raises(InvalidMatrixError, match="matrix 7"):
+        private_mean(X, **options)
+    assert np.isfinite(private_mean(X, on_invalid="center", **options).value).all()
+
+
+def test_shrinkage_helps_when_noise_dominates(rng):
+    truth = np.full(20, 0.1)
+    plain, shrunk = [], []
+    for _ in range(400):
+        v = truth + rng.standard_normal(20)
+        plain.append(((v - truth) ** 2).sum())
+        shrunk.append(((shrink(v, 1.0)[0] - truth) ** 2).sum())
+    assert np.mean(shrunk) < 0.3 * np.mean(plain)
+    np.testing.assert_array_equal(shrink(np.ones(2), 1.0)[0], np.ones(2))
+
+
+def test_prediction():
+    assert resolution(100, 4, 0.5) == 25.0
+    assert (
+        predict(10_000, 45, 0.2, 20.0, 1.0)
+        < predict(10_000, 45, 0.2, 20.0, 5.0)
+        < predict(10_000, 45, 0.2, 20.0, 100.0)
+    )
+    assert predict(10, 45, 0.01, 20.0, 1.0) == 400.0
+
+
+@pytest.mark.parametrize(("name", "gain"), [("mnist", 250), ("pathmnist", 60)])
+def test_gain_on_real_data(data_dir, name, gain):
+    """Squared error against the paper's mechanism with its own radius, one class at the
+    paper's middle budget.
+    """
+    from spdp.descriptors import paper_radius
+
+    images = load_images(name, data_dir, download=False)
+    channels = 3 if images.images.ndim == 4 else 1
+    X, domain = covariance_descriptors(images.of_class(3)), descriptor_bounds(channels)
+    paper = plan_one_shot(
+        8 + channels,
+        epsilon=0.5,
+        delta=1e-7,
+        domain=Ball(paper_radius(channels)),
+        mechanism="gaussian",
+    )
+    assert mean_error(X, domain, "auto", 0.5, 1e-7, 4) < paper.expected_squared_error(len(X)) / gain
+
+
+@pytest.mark.audit
+def test_end_to_end_audit_of_the_adaptive_method():
+    """Worst-case neighbours.
+
+    All records at one point, or one of them at the far end of the domain; 4,000
+    releases each.
+    """
+    from scipy import stats
+
+    epsilon, delta = 3.0, 1e-3
+    D = matrices(np.tile([1.0, 0.0, 0.0], (12, 1)))
+    E = D.copy()
+    E[0] = matrices(np.array([[-1.0, 0.0, 0.0]]))[0]
+    sides = []
+    for data in (D, E):
+        draws = [
+            private_mean(
+                data,
+                epsilon=epsilon,
+                delta=delta,
+                domain=Ball(1.0),
+                method="adaptive",
+                mechanism="gaussian",
+            )
+            for _ in range(4000)
+        ]
+        sides.append(np.array([vecd(logm(r.value))[0] for r in draws]))
+    best = -np.inf
+    for threshold in np.quantile(np.concatenate(sides), np.linspace(0.05, 0.95, 19)):
+        hits, alarms = (int((side > threshold).sum()) for side in sides)
+        low = stats.beta.ppf(1e-4, hits, 4000 - hits + 1) if hits else 0.0
+        high = stats.beta.ppf(1 - 1e-4, alarms + 1, 4000 - alarms) if alarms < 4000 else 1.0
+        best = max(best, stats.norm.ppf(low) - stats.norm.ppf(high))
+    assert best <= gaussian_mu(epsilon, delta)
+    assert best > 0.2 * gaussian_mu(
+        epsilon, delta
+    )  # the audit sees something: noise is not absurdly large

@@ -1,0 +1,162 @@
+"""What every chart, kernel and query must keep: one test over all of their tables.
+
+A new metric, kernel or query is put to these by standing in its table.
+"""
+
+import pickle
+from math import isqrt
+
+import numpy as np
+import pytest
+
+from spdp import Ball, EigenvalueBounds
+from spdp.charts import CHARTS
+from spdp.choices import Adjacency
+from spdp.kernels import MODULES, RECORD_NORM, kernels_for
+from spdp.queries import AbsoluteSum, DistanceSum, Histogram, VectorSum
+
+DOMAINS = [Ball(1.5), Ball(0.3, np.diag([1.0, 2.0, 0.5])), EigenvalueBounds(0.2, 4.0)]
+K = 3
+
+
+@pytest.fixture(params=MODULES)
+def kernels(request):
+    found = kernels_for(wanted=request.param)
+    assert request.param == found.NAME
+    return found
+
+
+@pytest.fixture(params=CHARTS)
+def chart(request):
+    return CHARTS[request.param]
+
+
+def make_queries(rng, d):
+    """One query of each kind, with parameters at random."""
+    center, radius = rng.standard_normal(d), 10.0 ** rng.uniform(-2, 1)
+    width = np.exp(rng.uniform(-2, 2, d))
+    edges = np.sort(rng.uniform(0, 20, 8))
+    return [
+        VectorSum("sum", center, width, radius),
+        VectorSum("sum and count", center, width, radius, weight=1 << 29),
+        AbsoluteSum("absolute", center, width, radius),
+        DistanceSum("distance", center, radius),
+        Histogram("histogram", center, width, edges),
+    ]
+
+
+QUERIES = [query.name for query in make_queries(np.random.default_rng(0), 2)]
+
+
+def square(v):
+    return sum(int(x) ** 2 for x in v)
+
+
+# --- charts
+# ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_vectors_and_matrices_are_inverse(chart, kernels, domain, random_spd):
+    X = domain.clip(random_spd(200, K), chart)
+    Y, status = chart.vectors(X, domain.region(K, chart), kernels)
+    assert not status.any()
+    np.testing.assert_allclose(chart.matrices(Y), X, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(chart.vector(X), Y, atol=1e-9)
+    assert chart.size(chart.dimension(K)) == K
+
+
+def test_the_metric_of_a_chart_is_flat(chart, kernels, random_spd):
+    """The midpoint of two vectors is the midpoint of their matrices: straight lines."""
+    X = random_spd(2, K, condition=5.0)
+    region = Ball(50.0).region(K, chart)
+    a, b = chart.vectors(X, region, kernels)[0]
+    middle = chart.vector(chart.matrices(0.5 * (a + b)))
+    for end in (a, b):
+        assert np.linalg.norm(middle - end) == pytest.approx(0.5 * np.linalg.norm(a - b))
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_every_record_lies_in_the_ball_of_its_domain(chart, kernels, domain, random_spd):
+    region = domain.region(K, chart)
+    Y, _ = chart.vectors(random_spd(500, K, condition=1e6), region, kernels)
+    if isinstance(domain, EigenvalueBounds):
+        inside = domain.clip(random_spd(500, K, condition=1e6), chart)
+        Y = chart.vector(inside)
+        assert np.linalg.norm(Y - region.center, axis=1).max() <= region.radius * (1 + 1e-9)
+    projected = chart.project(Y, region)
+    assert np.linalg.norm(projected - region.center, axis=1).max() <= region.radius * (1 + 1e-9)
+    np.testing.assert_allclose(chart.project(projected, region), projected, atol=1e-9)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_projection_never_moves_away_from_the_domain(chart, domain):
+    rng = np.random.default_rng(0)
+    region = domain.region(K, chart)
+    d = chart.dimension(K)
+    for _ in range(200):
+        inside = chart.project(rng.standard_normal(d) * 3, region)
+        outside = rng.standard_normal(d) * 10
+        near = chart.project(outside, region)
+        assert np.linalg.norm(near - inside) <= np.linalg.norm(outside - inside) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-17, 1.0, 30.0, 1e3, 1e6])
+def test_matrices_are_positive_definite_whatever_the_vector(chart, size):
+    rng = np.random.default_rng(1)
+    for k in (1, 2, 3, 9, 30):
+        for v in rng.standard_normal((20, chart.dimension(k))) * size:
+            M = chart.matrices(v)
+            assert np.isfinite(M).all()
+            assert (M == M.T).all()
+            np.linalg.cholesky(M)
+            assert np.linalg.eigvalsh(M)[0] > 0
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_lattice_sums_are_the_sums_of_codes(chart, kernels, domain, random_spd):
+    X = random_spd(301, K, condition=1e4)
+    region = domain.region(K, chart)
+    q, _ = chart.encode(X, region, kernels)
+    total, _ = chart.lattice_sum(X, region, kernels)
+    np.testing.assert_array_equal(total, q.sum(axis=0))
+    assert max(map(square, q)) <= RECORD_NORM**2
+
+
+# --- queries
+# ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", range(len(QUERIES)), ids=QUERIES)
+def test_worst_case_neighbours(kernels, place):
+    """One record replaced by any other, added or removed.
+
+    The total moves within bounds.
+    """
+    rng = np.random.default_rng(place)
+    largest = 0.0
+    for _ in range(150):
+        d = int(rng.integers(1, 8))
+        query = make_queries(rng, d)[place]
+        base = rng.standard_normal((20, d))
+        a, b = base.copy(), base.copy()
+        a[0] = rng.standard_normal(d) * 10.0 ** rng.uniform(-3, 3)
+        b[0] = -a[0] * 10.0 ** rng.uniform(-2, 2) if rng.random() < 0.5 else query.center
+        moved = query.total(a, kernels) - query.total(b, kernels)
+        bound = query.sensitivity(Adjacency.REPLACE_ONE)
+        assert square(moved) <= bound**2
+        largest = max(largest, isqrt(square(moved)) / bound)
+        removed = query.total(a, kernels) - query.total(a[1:], kernels)
+        assert square(removed) <= query.sensitivity(Adjacency.ADD_REMOVE) ** 2
+    assert largest > 0.7  # the bound is not idle
+
+
+@pytest.mark.parametrize("place", range(len(QUERIES)), ids=QUERIES)
+def test_totals_do_not_depend_on_blocks_or_order(kernels, place):
+    rng = np.random.default_rng(5)
+    query, Y = make_queries(rng, 6)[place], rng.standard_normal((500, 6))
+    whole = query.total(Y, kernels)
+    parts = [query.total(part, kernels) for part in np.array_split(rng.permutation(Y), 7)]
+    np.testing.assert_array_equal(np.sum(parts, axis=0), whole)
+    twin = pickle.loads(pickle.dumps(query))
+    np.testing.assert_array_equal(twin.total(Y, kernels), whole)

@@ -42,7 +42,7 @@ def publish(account: Account, value: NDArray[np.float64], law: Spec, **facts: An
         **{"adjacency": account.adjacency.value, **facts},
     )
     release = Release(value, certificate.as_dict())
-    account.keep(release)
+    account.keep(release.value, release.certificate)
     return release
 
 

@@ -64,16 +64,6 @@ class Priced(Protocol):
         """Bound on the ℓ2 change of the exact total between adjacent datasets."""
 
 
-class Stored(Protocol):
-    """What a ledger keeps of a release."""
-
-    @property
-    def value(self) -> NDArray[np.float64]: ...
-
-    @property
-    def certificate(self) -> dict[str, Any]: ...
-
-
 class Answer(NamedTuple):
     """Noisy integers, as floats, and the scale of their noise, in the same units."""
 
@@ -199,10 +189,10 @@ class Account:
         """Attach released values to the last step, for the certificate."""
         self.steps[-1].update(released)
 
-    def keep(self, release: Stored) -> None:
+    def keep(self, value: NDArray[np.float64], certificate: dict[str, Any]) -> None:
         """Store what was released with the ledger's entry."""
         if self._ledger is not None and self._entry is not None:
-            self._ledger.store(self._entry, release.value, release.certificate)
+            self._ledger.store(self._entry, value, certificate)
 
     def _gaussian(
         self, query: Priced, sensitivity: int, exact: NDArray[np.int64], share: float

@@ -185,13 +185,15 @@ def encode_vectors(Y: Array, center: Array, radius: float) -> Ints:
     """Clip vectors to the ball and round them toward its centre onto the lattice r/2³⁰.
 
     Enforced in integer arithmetic, whatever happened before in floating point: Σ q² <=
-    2⁶⁰ for every row.
+    2⁶⁰ for every row. A row whose norm is not a finite number is the centre.
     """
     top = float(RECORD_NORM)
-    Z = (Y - center) / radius
-    norm = np.sqrt(np.einsum("ij,ij->i", Z, Z))
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        Z = (Y - center) / radius
+        norm = np.sqrt(np.einsum("ij,ij->i", Z, Z))
         factor = np.minimum(1.0, 1.0 / norm)
+    Z[~np.isfinite(norm)] = 0.0
+    factor[~np.isfinite(norm)] = 0.0
     return enforce_norm(np.clip(np.trunc(Z * (factor * top)[:, None]), -top, top).astype(np.int64))
 
 
@@ -201,7 +203,8 @@ def vector_sum(
     """Sum of the lattice points of z = (y − center)/width, or of |z|, in a ball."""
     total = np.zeros(Y.shape[1], np.int64)
     for start in range(0, len(Y), VECTOR_ROWS):
-        Z = (Y[start : start + VECTOR_ROWS] - center) / width
+        with np.errstate(over="ignore", invalid="ignore"):
+            Z = (Y[start : start + VECTOR_ROWS] - center) / width
         q = encode_vectors(Z, np.zeros(Y.shape[1]), radius)
         total += (np.abs(q) if absolute else q).sum(axis=0)
     return total
@@ -209,8 +212,9 @@ def vector_sum(
 
 def vector_norms(Y: Array, center: Array, width: Array) -> Array:
     """‖(y − center)/width‖ of each row."""
-    Z = (Y - center) / width
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", Z, Z)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        Z = (Y - center) / width
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", Z, Z)))
 
 
 def encode(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:

@@ -559,7 +559,9 @@ void vector_pass(const VectorJob& job, int64_t begin, int64_t end, int64_t* tota
         const double norm = std::sqrt(square);
         if (job.distance) job.distance[i] = norm;
         if (!job.sum) continue;
-        const double scaled = norm * inverse, factor = (scaled > 1.0 ? LATTICE / scaled : LATTICE) * inverse;
+        const double scaled = norm * inverse;
+        if (!(scaled <= DBL_MAX)) continue;  // not a finite vector: the centre, which adds nothing
+        const double factor = (scaled > 1.0 ? LATTICE / scaled : LATTICE) * inverse;
         double size = 0;
         for (int64_t j = 0; j < d; ++j) {
             const double q = double(int32_t(z[j] * factor));

@@ -4,6 +4,10 @@ BIN := $(VENV)/bin
 # What an installation depends on: Python sources are installed editable and need no reinstallation.
 BUILD := pyproject.toml CMakeLists.txt src/spdp/kernels/constants.py $(wildcard src/spdp/kernels/native/*)
 
+# Where the choice of kernels shows; the kernels' own tests run over all of them anyway.
+KERNELS_MATTER := tests/statistics/test_mean.py tests/statistics/test_sums.py tests/engines/test_local.py \
+  tests/test_lattice.py tests/test_geometry.py tests/test_domain.py tests/test_descriptors.py tests/test_mechanisms.py
+
 .PHONY: demo test lint audit bench clean
 
 demo: $(VENV)/.core
@@ -13,7 +17,7 @@ test audit: export OPENBLAS_NUM_THREADS := 1  # tests run on all cores already
 
 test: $(VENV)/.dev lint
 	$(BIN)/pytest -n auto -m "not audit"
-	SPDP_KERNELS=numpy $(BIN)/pytest -n auto -m "not audit"
+	SPDP_KERNELS=numpy $(BIN)/pytest -n auto -m "not audit" $(KERNELS_MATTER)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -23,7 +27,7 @@ lint: $(VENV)/.dev
 
 # The full-size statistical audits; fast versions of them are in `make test`.
 audit: $(VENV)/.dev
-	$(BIN)/pytest -n auto -m audit
+	$(BIN)/pytest -n auto -m audit -rP
 
 $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)

@@ -57,6 +57,8 @@ class _Sampler:
         self.rng = np.random.default_rng(seed)
         self.asked = None
 
+    check_scale = staticmethod(accounts.noise.check_scale)
+
     def gaussian(self, total, scale, rng):
         return self.answer(total, scale, self.rng.standard_normal(len(total)) * scale)
 

@@ -160,3 +160,43 @@ def test_fingerprints_do_not_depend_on_blocks_order_or_dtype(random_spd):
     X[7, 0, 0] = np.nextafter(X[7, 0, 0], np.float32(9))
     assert record_marks(X, 3, "X", key) != mark
     assert record_marks(X, 3, "X", b"another key here") != record_marks(X, 3, "X", key)
+
+
+def wild_records():
+    """Records that once left a trace: warnings, or errors that depend on them."""
+    yield np.array([[1.0, 1e308], [-1e308, 1.0]])
+    yield np.full((2, 2), np.longdouble("1e4000"))
+    yield np.array([0x7F800001] * 4, np.uint32).view(np.float32).reshape(2, 2)  # signalling
+    yield np.eye(2) * 1j
+    yield np.zeros((2, 2), "M8[s]")
+
+    class Stubborn:
+        def __array__(self, dtype=None, copy=None):
+            raise TypeError("not today")
+
+    yield Stubborn()
+
+
+@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("method", ["oneshot", "adaptive"])
+@pytest.mark.parametrize("record", list(wild_records()), ids=range(6))
+def test_a_centred_record_leaves_no_trace(name, method, record, monkeypatch):
+    """No warning, no error, in lists and in iterators of single records alike."""
+    monkeypatch.setenv("SPDP_KERNELS", name)
+    options = {"epsilon": 5.0, "delta": 1e-6, "domain": Ball(2.0), "on_invalid": "center"}
+    good = [np.eye(2)] * 40
+    expected = private_mean([*good, np.eye(2)], method=method, random_state=0, **options).value
+    sources = [lambda: [*good, record]]
+    if not hasattr(record, "__array__") or isinstance(record, np.ndarray):
+        sources.append(lambda: iter([*good, record]))
+    for source in sources:
+        release = private_mean(source(), method=method, random_state=0, **options)
+        np.testing.assert_array_equal(release.value, expected)
+
+
+def test_masked_pieces_of_a_dask_array_are_refused(random_spd):
+    da = pytest.importorskip("dask.array")
+    X = np.ma.MaskedArray(random_spd(10, 2), mask=False)
+    X[3] = np.ma.masked
+    with pytest.raises(DataError, match="masked array"):
+        private_mean(da.from_array(X, chunks=(4, 2, 2)), epsilon=1.0, delta=1e-6, domain=DOMAIN)

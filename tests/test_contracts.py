@@ -12,8 +12,16 @@ import pytest
 from spdp import Ball, EigenvalueBounds
 from spdp.charts import CHARTS
 from spdp.choices import Adjacency
+from spdp.frame import Frame
 from spdp.kernels import MODULES, RECORD_NORM, kernels_for
-from spdp.queries import AbsoluteSum, DistanceSum, Histogram, VectorSum
+from spdp.queries import (
+    AbsoluteSum,
+    CorrelationSum,
+    DistanceSum,
+    ExcessSum,
+    Histogram,
+    VectorSum,
+)
 
 DOMAINS = [Ball(1.5), Ball(0.3, np.diag([1.0, 2.0, 0.5])), EigenvalueBounds(0.2, 4.0)]
 K = 3
@@ -33,15 +41,19 @@ def chart(request):
 
 def make_queries(rng, d):
     """One query of each kind, with parameters at random."""
-    center, radius = rng.standard_normal(d), 10.0 ** rng.uniform(-2, 1)
-    width = np.exp(rng.uniform(-2, 2, d))
-    edges = np.sort(rng.uniform(0, 20, 8))
+    axes = np.linalg.qr(rng.standard_normal((d, d)))[0] if rng.random() < 0.5 else None
+    frame = Frame(rng.standard_normal(d), np.exp(rng.uniform(-2, 2, d)), axes)
+    radius, edges = 10.0 ** rng.uniform(-2, 1), np.sort(rng.uniform(0, 20, 8))
+    longest = radius * float(frame.width.max())
+    weights = (int(0.8 * RECORD_NORM), int(0.6 * RECORD_NORM))
     return [
-        VectorSum("sum", center, width, radius),
-        VectorSum("sum and count", center, width, radius, weight=1 << 29),
-        AbsoluteSum("absolute", center, width, radius),
-        DistanceSum("distance", center, radius),
-        Histogram("histogram", center, width, edges),
+        VectorSum("sum", frame, radius),
+        VectorSum("sum and count", frame, radius, weight=1 << 29),
+        AbsoluteSum("absolute", frame, radius),
+        DistanceSum("distance", frame, radius),
+        Histogram("histogram", frame, edges),
+        CorrelationSum("correlation", frame, radius),
+        ExcessSum("excess", frame, radius, (30.0 * longest, longest), weights),
     ]
 
 
@@ -141,7 +153,9 @@ def test_worst_case_neighbours(kernels, place):
         base = rng.standard_normal((20, d))
         a, b = base.copy(), base.copy()
         a[0] = rng.standard_normal(d) * 10.0 ** rng.uniform(-3, 3)
-        b[0] = -a[0] * 10.0 ** rng.uniform(-2, 2) if rng.random() < 0.5 else query.center
+        turned = np.roll(a[0], 1) * rng.choice([-1.0, 1.0], d)  # often at right angles
+        fates = (-a[0] * 10.0 ** rng.uniform(-2, 2), query.frame.center, turned)
+        b[0] = fates[rng.integers(3)]
         moved = query.total(a, kernels) - query.total(b, kernels)
         bound = query.sensitivity(Adjacency.REPLACE_ONE)
         assert square(moved) <= bound**2

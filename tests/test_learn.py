@@ -76,3 +76,24 @@ def test_partial_fit_refuses_a_misspelt_policy(X):
     bad[3] = np.nan
     with pytest.raises(ParameterError, match="on_invalid must be 'raise' or 'center'"):
         PrivateFrechetMean(1.0, 1e-5, BOUNDS, on_invalid="rais").partial_fit(bad)
+
+
+def test_merging_takes_the_records_along(X):
+    """A sum is released once, and only where its domain is the estimator's own."""
+    first = PrivateFrechetMean(1.0, 1e-5, BOUNDS).partial_fit(X)
+    with pytest.raises(ParameterError, match="different domains"):
+        PrivateFrechetMean(1.0, 1e-5, EigenvalueBounds(0.1, 2.0)).merge(first)
+    second = PrivateFrechetMean(1.0, 1e-5, BOUNDS).merge(first)
+    with pytest.raises(NotFittedError):
+        first.release()
+    assert second.release().certificate_["n"] == len(X)
+    third = PrivateFrechetMean(1.0, 1e-5, BOUNDS).partial_fit(X)
+    with pytest.raises(ParameterError, match="count twice"):
+        third.merge(third)
+
+
+def test_a_failed_release_keeps_the_sum(X):
+    estimator = PrivateFrechetMean(1e-300, 1e-30, BOUNDS).partial_fit(X)
+    with pytest.raises(ParameterError, match="too small"):
+        estimator.release()
+    assert estimator.set_params(epsilon=1.0, delta=1e-5).release().certificate_["n"] == len(X)

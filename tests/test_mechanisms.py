@@ -1,10 +1,20 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from spdp import ExtrinsicGaussian, RiemannianLaplace, TangentGaussian
+from spdp import (
+    EigenvalueBounds,
+    ExtrinsicGaussian,
+    Ledger,
+    RiemannianLaplace,
+    TangentGaussian,
+    private_mean,
+)
 from spdp.errors import InvalidMatrixError, ParameterError
-from spdp.geometry import distance_logeuclid
+from spdp.geometry import distance_logeuclid, logm, vecd
+from spdp.lattice import quantize
 from spdp.privacy import analytic_sigma, classical_sigma
 
 M = np.array([[1.5, 0.3, 0.0], [0.3, 0.8, -0.1], [0.0, -0.1, 1.1]])
@@ -114,3 +124,40 @@ def test_errors():
         TangentGaussian(0.1, 0.5, 1e-200).release(M)
     with pytest.raises(ParameterError, match="budget is too small"):
         TangentGaussian(0.1, 0.0, 1e-12).release(M)
+
+
+@pytest.mark.parametrize("sensitivity", [3 * 2.0**-21, 1e-3, 0.7, 8.9e-6])
+def test_neighbours_across_a_power_of_two_stay_within_the_sensitivity(sensitivity):
+    """Dividing by the lattice step is exact: the step is a power of two."""
+    rng = np.random.default_rng(0)
+    for mechanism in (TangentGaussian(sensitivity, 1.0, 1e-6), RiemannianLaplace(sensitivity, 1.0)):
+        bound = mechanism._query(3).bound
+        for y in (2.0 ** rng.integers(-3, 9, 500)) * (1 - 2.0**-52):
+            a, b = np.array([y, 0.1, 0.0]), np.array([y + sensitivity, 0.1, 0.0])
+            moved = quantize(a, mechanism.step) - quantize(b, mechanism.step)
+            exact = Fraction(float(b[0])) - Fraction(float(a[0]))
+            if exact <= Fraction(sensitivity):
+                assert sum(int(v) ** 2 for v in moved) <= bound**2
+
+
+def test_a_value_that_float64_cannot_hold_is_said_to_be_moved():
+    """Eigenvalues of a float64 matrix differ by 1e14 at most: the bound says so."""
+    X = np.stack([np.diag([1e-20, 1e20])] * 2000)
+    options = {"epsilon": 10.0, "delta": 1e-6, "domain": EigenvalueBounds(1e-30, 1e30)}
+    truth = np.array([np.log(1e-20), np.log(1e20), 0.0])
+    for method in ("oneshot", "adaptive"):
+        release = private_mean(X, method=method, **options)
+        error = np.linalg.norm(vecd(logm(release.value)) - truth)
+        assert error > 10
+        assert error <= release.error_bound(0.999)
+        assert all(check.ok for check in release.verify())
+    wide = TangentGaussian(1e-3, 1.0, 1e-6).release(np.diag([1e-11, 1e11]))
+    assert wide.error_bound(0.99) >= 10
+    assert "float64" in wide.certificate["error_statement"]
+
+
+def test_a_scale_that_cannot_be_drawn_costs_nothing(tmp_path):
+    ledger = Ledger(tmp_path / "l", epsilon=100.0, delta=1e-6)
+    with pytest.raises(ParameterError, match="scale must be"):
+        RiemannianLaplace(1e-16, 10.0).release(np.eye(9), ledger=ledger)
+    assert ledger.spent()["entries"] == 0

@@ -9,6 +9,7 @@ import pytest
 from spdp import Ball, EigenvalueBounds, Release, RiemannianLaplace, TangentGaussian, private_mean
 from spdp.certificate import Certificate, seal_of
 from spdp.errors import DataError
+from spdp.privacy.account import laplace_scale_exact, lattice_scale, price
 from spdp.verification import checks
 
 X = np.stack([np.diag([1.0, 2.0, 0.5 + i / 400]) for i in range(400)])
@@ -54,8 +55,6 @@ def edits(c):
     for name in ("epsilon", "delta", "mu", "sigma", "sensitivity", "n", "lattice_step"):
         if c["method"] is None and name in ("sigma", "sensitivity", "lattice_step"):
             continue  # stated by the caller: there is nothing to recompute them from
-        if c["method"] == "adaptive" and name in ("sigma", "sensitivity", "n", "lattice_step"):
-            continue
         if c[name]:
             yield name, {**copy.deepcopy(c), name: type(c[name])(c[name] * 2)}
     for name in ("mu", "scale", "sensitivity", "epsilon"):
@@ -66,9 +65,39 @@ def edits(c):
             )
             yield f"step's {name}", edited
     edited = copy.deepcopy(c)
-    edited["squared_error_quantiles"]["95%"] *= 0.5
-    yield "quantile", edited
-    yield "expected error", {**copy.deepcopy(c), "expected_squared_error": 0.5}
+    edited["error_bound"]["95%"] *= 0.5
+    yield "bound", edited
+    yield "seed", {**copy.deepcopy(c), "seed": 7}
+    yield "private", {**copy.deepcopy(c), "private": False}
+    if c["squared_error_law"] is not None:
+        edited = copy.deepcopy(c)
+        edited["squared_error_quantiles"]["95%"] *= 0.5
+        yield "quantile", edited
+        edited = copy.deepcopy(c)
+        edited["squared_error_quantiles"]["100%"] = 1.0
+        yield "another quantile", edited
+        yield "expected error", {**copy.deepcopy(c), "expected_squared_error": 0.5}
+    if c["method"] is not None:
+        other = "add-remove" if c["adjacency"] == "replace-one" else "replace-one"
+        yield "adjacency", {**copy.deepcopy(c), "adjacency": other}
+        yield "unit", {**copy.deepcopy(c), "unit": "person"}
+        yield "mechanism", {**copy.deepcopy(c), "mechanism": "rounding"}
+        yield "domain", {**copy.deepcopy(c), "domain": {"type": "nonsense"}}
+        method = {"oneshot": "adaptive", "adaptive": "oneshot"}[c["method"]]
+        yield "method", {**copy.deepcopy(c), "method": method}
+
+
+def forge(c):
+    """A million times less noise, with every number made to agree: only Δ tells."""
+    edited = copy.deepcopy(c)
+    for step in edited["steps"]:
+        step["sensitivity"] = max(1, step["sensitivity"] >> 20)
+        if "mu" in step:
+            step["scale"] = lattice_scale(step["sensitivity"], step["mu"])
+            step["mu"] = price(step["sensitivity"], step["scale"])
+        else:
+            step["scale"] = float(laplace_scale_exact(step["sensitivity"], c["epsilon"]))
+    return edited
 
 
 def test_edited_numbers_are_found_by_recomputing(release):
@@ -76,6 +105,40 @@ def test_edited_numbers_are_found_by_recomputing(release):
         if name == "step's epsilon":
             continue  # it repeats the certificate's, which is what counts
         assert not all(check.ok for check in checks(edited)), name
+
+
+def test_forged_noise_is_found(release):
+    if release.certificate["method"] is None:
+        pytest.skip("the sensitivity of a stated summary is the caller's word")
+    assert not all(check.ok for check in checks(forge(release.certificate)))
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_honest_releases_of_all_sizes_verify(k, adjacency, mechanism):
+    data = np.stack([np.eye(k) * 1.5] * 30)
+    options = {"mechanism": mechanism, "adjacency": adjacency, "method": "oneshot"}
+    release = private_mean(data, epsilon=1.0, delta=1e-6, domain=BOUNDS, **options)
+    assert failed(release) == []
+
+
+def test_text_that_others_read_differently_is_refused(tmp_path):
+    """A name twice in the certificate, bytes after the matrix: two readings."""
+    path = WAYS["one shot"]().save(tmp_path / "r")
+    text = (path / "certificate.json").read_text()
+    (path / "certificate.json").write_text(text.replace("{", '{"epsilon": 0.001,', 1))
+    with pytest.raises(DataError, match="twice"):
+        Release.load(path)
+    for nonsense in (text.replace("0.5", "NaN", 1), text.replace("0.5", "5" * 400, 1)):
+        (path / "certificate.json").write_text(nonsense)
+        with pytest.raises(DataError, match=str(path)):
+            Release.load(path)
+    (path / "certificate.json").write_text(text)
+    data = (path / "mean.npy").read_bytes()
+    (path / "mean.npy").write_bytes(data + b"and more")
+    with pytest.raises(DataError, match="edited or damaged"):
+        Release.load(path)
 
 
 def test_any_edit_of_a_file_is_found_by_the_seal(release, tmp_path):

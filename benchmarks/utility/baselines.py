@@ -90,8 +90,14 @@ def oracle(Y, mu, width=None):
     return best
 
 
-def shaped_oracle(Y, mu):
-    """The same with noise shaped to the data's principal directions."""
+def oracles(Y, mu):
+    """The same for three shapes of noise: round, along axes, along directions."""
     centred = Y - Y.mean(axis=0)
     _, s, V = np.linalg.svd(centred, full_matrices=False)
-    return oracle(centred @ V.T, mu, np.sqrt(s / np.sqrt(len(Y)) + 1e-6))
+    along_axes = np.sqrt(centred.std(axis=0) + 1e-9)
+    along_directions = np.sqrt(s / np.sqrt(len(Y)) + 1e-6)
+    return {
+        "iso": oracle(centred, mu),
+        "diag": oracle(centred, mu, along_axes),
+        "full": oracle(centred @ V.T, mu, along_directions),
+    }

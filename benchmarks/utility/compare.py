@@ -1,202 +1,113 @@
-"""Accuracy at the same (ε, δ): every method on every dataset at hand.
+"""Accuracy at the same (ε, δ): the adaptive mean beside what there is to compare.
 
-    python benchmarks/utility/compare.py [--data DIR] [--only NAME] [--repeats 20]
-        [--output FOLDER]
+    python benchmarks/utility/compare.py [--data DIR] [--quick] [--only SET]
+        [--output DIR] [--cache DIR] [--report]
 
-Writes utility.md, utility.csv and utility-<dataset>.png, into benchmarks/results by
-default.
+Writes utility.csv (all figures, cell by cell), utility-time.csv, utility.md and two
+pictures, into benchmarks/results by default. Data are looked for in DIR, ``SPDP_DATA``,
+or shared/data beside the checkout; sets that are not at hand are skipped with a
+message. ``--cache`` keeps log-vectors, so that descriptors are computed once;
+``--report`` writes text and pictures again from the tables of an earlier run.
 """
 
 import argparse
 import csv
-from itertools import product
+import os
+import time
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import numpy as np
-from baselines import coinpress, huang_liang_yi, oracle, shaped_oracle
-from matplotlib.figure import Figure
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: one thread is faster
 
-from spdp import Ball, EigenvalueBounds, private_mean
-from spdp.datasets import load_images, synthetic_spd
-from spdp.descriptors import covariance_descriptors, descriptor_bounds, paper_radius
+from cells import EPSILONS, cell, runs_of, version_0_1
+from pictures import draw
+from report import markdown
+from sets import SETS, data_folder, records
+from timing import SIZES, THREADS, seconds
+
 from spdp.errors import DataError
-from spdp.geometry import logm, vecd
-from spdp.kernels import kernels_for
-from spdp.privacy import gaussian_mu
-from spdp.statistics.plan import plan_one_shot
 
-EPSILONS, DELTAS = (0.1, 0.3, 0.5, 0.7, 0.9), (1e-5, 1e-7, 1e-9)
-DRAWN = 1e-7  # the δ of the pictures
-IMAGES = (
-    *("digits", "mnist", "kmnist", "fashionmnist", "cifar10"),
-    *("pathmnist", "octmnist", "pneumoniamnist", "breastmnist", "retinamnist"),
-)
-SYNTHETIC = "synthetic"
 RESULTS = Path(__file__).parents[1] / "results"
-SAMPLED = ("adaptive", "auto", "coinpress", "huang-liang-yi")
-METHODS = ("paper", "oneshot", *SAMPLED, "oracle", "shaped oracle")
-NOTES = (
-    "Squared error of the paper's tangent Gaussian mechanism (analytic, its own radius) over "
-    f"that of each method: medians over classes, ε ∈ {EPSILONS}, δ ∈ {DELTAS}.",
-    "CoinPress is given the data's largest standard deviation, and the oracles the true mean "
-    "and the best radius: neither is private.",
-    "The method's constants were tuned on the MNIST and PathMNIST classes and on synthetic "
-    "data, so those rows are not held out; the other image sets were not part of the tuning.",
-    "The oracle keeps at least half of the records inside its radius: with the true mean known, "
-    "a smaller ball would have almost no error and mean nothing.",
-)
 
 
-class Case(NamedTuple):
-    """Records of one class of a dataset, and what is public of them."""
-
-    dataset: str
-    label: int
-    X: Any
-    domain: EigenvalueBounds
-    radius: float  # the paper's
-
-
-def cases(data, only):
-    """Everything at hand."""
-    for name in IMAGES:
-        if only not in (None, name):
-            continue
+def run(options):
+    """Rows of all cells, shown and kept as they come."""
+    data, earlier, rows, begun = data_folder(options.data), version_0_1(), [], time.monotonic()
+    wanted = [s for s in SETS if options.only in (None, s.name, s.family)]
+    if not wanted:
+        raise SystemExit(f"no set {options.only!r}; there are {names()}")
+    for i, chosen in enumerate(wanted, 1):
         try:
-            images = load_images(name, data, download=False)
+            here = records(chosen, data, options.cache)
         except DataError as error:
-            print(f"skipped: {error}")
+            print(f"{chosen.name}: skipped, {error}", flush=True)
             continue
-        channels = 3 if images.images.ndim == 4 else 1
-        for label in range(4):
-            mine = images.of_class(label)
-            if len(mine) > 1:
-                domain, radius = descriptor_bounds(channels), paper_radius(channels)
-                yield Case(name, label, covariance_descriptors(mine), domain, radius)
-    if only in (None, SYNTHETIC):
-        domain = EigenvalueBounds(np.exp(-0.25), np.exp(0.25))
-        for k in (2, 5, 10, 20, 30):
-            X = synthetic_spd(500, k, 0.25, random_state=k)
-            yield Case(SYNTHETIC, k, X, domain, 0.25 * np.sqrt(k))
+        n = len(here.Y)
+        for epsilon in EPSILONS:
+            runs = runs_of(chosen, n, options.quick)
+            rows.append(cell(chosen, here, epsilon, runs, earlier))
+        ratios = " ".join(f"{r['adaptive'] / r['version 0.1']:.2f}" for r in rows[-4:])
+        elapsed = (time.monotonic() - begun) / 60
+        print(f"[{i}/{len(wanted)}, {elapsed:.1f} min] {chosen.name} n={n}: {ratios}", flush=True)
+        write(rows, options.output / "utility.csv")
+    return rows
 
 
-def compare(case, epsilon, delta, repeats):
-    """Mean squared error of each method; exact where a law gives it."""
-    X, domain = case.X, case.domain
-    n, k = X.shape[:2]
-    region = domain.region(k)
-    Y = kernels_for(X).log_vectors(X, region.log_low, region.log_high)[0] - region.center
-    truth, mu = Y.mean(axis=0), gaussian_mu(epsilon, delta)
-    sigma = float(np.sqrt(np.linalg.eigvalsh(np.cov(Y.T))[-1])) if n > 2 else 1.0
-    options = {"epsilon": epsilon, "delta": delta, "mechanism": "gaussian"}
-
-    def released(method, seed):
-        release = private_mean(X, domain=domain, method=method, random_state=seed, **options)
-        return vecd(logm(release.value)) - region.center
-
-    def one_shot(where):
-        return plan_one_shot(k, domain=where, **options).expected_squared_error(n)
-
-    sampled = {name: [] for name in SAMPLED}
-    for seed in range(repeats):
-        rng = np.random.default_rng(seed)
-        found = {
-            "adaptive": released("adaptive", seed),
-            "auto": released("auto", seed),
-            "coinpress": coinpress(Y, region.radius, mu, rng, sigma),
-            "huang-liang-yi": huang_liang_yi(Y, region.radius, mu, rng),
-        }
-        for name, y in found.items():
-            sampled[name].append(((y - truth) ** 2).sum())
-    return {
-        "paper": one_shot(Ball(case.radius)),
-        "oneshot": one_shot(domain),
-        **{name: float(np.mean(values)) for name, values in sampled.items()},
-        "oracle": oracle(Y, mu),
-        "shaped oracle": shaped_oracle(Y, mu),
-    }
+def names():
+    return ", ".join(dict.fromkeys(s.family for s in SETS))
 
 
-def picture(name, rows, output):
-    """Squared error against ε, geometric mean over classes."""
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    axes = figure.subplots()
-    here = [r for r in rows if r["delta"] == DRAWN]
-    for method in METHODS:
-        logs = [[np.log(r[method]) for r in here if r["epsilon"] == e] for e in EPSILONS]
-        values = [np.exp(np.mean(some)) for some in logs]
-        style = ":" if "oracle" in method else "-"
-        axes.semilogy(EPSILONS, values, marker="o", label=method, linestyle=style)
-    axes.set(xlabel="ε  (δ = 1e-7)", ylabel="squared log-Euclidean error", title=name)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
-    figure.savefig(output / f"utility-{name}.png", dpi=110)
+def clock(output):
+    """Times of both methods, for every size and number of threads."""
+    rows = []
+    for threads in THREADS:
+        for k in SIZES:
+            rows.append(seconds(k, threads))
+            print(f"time: {rows[-1]}", flush=True)
+    write(rows, output / "utility-time.csv")
+    return rows
 
 
-def worst(rows, method, other):
-    return f"{max(r[method] / r[other] for r in rows):.2f}"
-
-
-def summary(name, rows):
-    """One line of the table: gains over the paper, and how far auto may fall behind."""
-    least, most = min(r["n"] for r in rows), max(r["n"] for r in rows)
-    small = [r for r in rows if r["epsilon"] == 0.1]
-    large = [r for r in rows if r["epsilon"] >= 0.3]
-    return {
-        "dataset": name,
-        "records per class": f"{least:,}" if least == most else f"{least:,}–{most:,}",
-        **{m: f"{np.median([r['paper'] / r[m] for r in rows]):.3g}" for m in METHODS[1:]},
-        "auto / oracle, ε ≥ 0.3: worst": worst(large, "auto", "oracle"),
-        "auto / oracle, ε = 0.1: worst": worst(small, "auto", "oracle"),
-        "auto / one shot: worst": worst(rows, "auto", "oneshot"),
-    }
-
-
-def markdown(groups):
-    lines = ["# Accuracy at the same (ε, δ)", ""]
-    for note in NOTES:
-        lines += [note, ""]
-    summaries = [summary(name, rows) for name, rows in groups.items()]
-    head = list(summaries[0])
-    lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(cells.values()) + " |" for cells in summaries]
-    return "\n".join(lines) + "\n"
-
-
-def write_csv(rows, file):
-    def cell(value):
+def write(rows, file):
+    def figure(value):
         return f"{value:.6g}" if isinstance(value, float) else value
 
-    with file.open("w", newline="") as table:
-        writer = csv.DictWriter(table, rows[0])
+    with file.open("w", newline="", encoding="utf-8") as table:
+        writer = csv.DictWriter(table, rows[0], lineterminator="\n")
         writer.writeheader()
-        writer.writerows({name: cell(value) for name, value in r.items()} for r in rows)
+        writer.writerows({name: figure(value) for name, value in row.items()} for row in rows)
+
+
+def read(file):
+    """Rows of a table written here, numbers as floats."""
+
+    def value(text):
+        try:
+            return float(text)
+        except ValueError:
+            return text
+
+    with file.open(encoding="utf-8") as table:
+        return [{name: value(text) for name, text in row.items()} for row in csv.DictReader(table)]
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--data")
-    parser.add_argument("--only", choices=(*IMAGES, SYNTHETIC), help="one dataset")
-    parser.add_argument("--repeats", type=int, default=20)
+    parser = argparse.ArgumentParser(description="Accuracy at the same (ε, δ).")
+    parser.add_argument("--data", help="where the data are")
+    parser.add_argument("--quick", action="store_true", help="a few runs per cell")
+    parser.add_argument("--only", metavar="SET", help=f"one set or family: {names()}")
     parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--cache", help="folder that keeps log-vectors")
+    parser.add_argument("--report", action="store_true", help="from the tables of an earlier run")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    groups = {}
-    for case in cases(options.data, options.only):
-        facts = {"dataset": case.dataset, "class": case.label, "n": len(case.X)}
-        rows = []
-        for epsilon, delta in product(EPSILONS, DELTAS):
-            errors = compare(case, epsilon, delta, options.repeats)
-            rows.append({**facts, "epsilon": epsilon, "delta": delta, **errors})
-        groups.setdefault(case.dataset, []).extend(rows)
-        gain = np.median([r["paper"] / r["auto"] for r in rows])
-        print(f"{case.dataset} {case.label}: paper / auto {gain:.0f}", flush=True)
-    write_csv([row for rows in groups.values() for row in rows], options.output / "utility.csv")
-    for name, rows in groups.items():
-        picture(name, rows, options.output)
-    text = markdown(groups)
+    if not options.report:
+        if not run(options):
+            raise SystemExit("no data at hand: pass --data")
+        clock(options.output)
+    rows, times = (read(options.output / f"utility{part}.csv") for part in ("", "-time"))
+    text = markdown(rows, times)
     (options.output / "utility.md").write_text(text, encoding="utf-8")
+    draw(rows, options.output)
     print(text)
 
 

@@ -9,10 +9,12 @@ from typing import Any
 _HOME = {
     "Ball": "domain",
     "EigenvalueBounds": "domain",
+    "Reference": "statistics.reference",
     "Release": "release",
     "TangentGaussian": "mechanisms",
     "RiemannianLaplace": "mechanisms",
     "ExtrinsicGaussian": "mechanisms",
+    "plan": "statistics.prediction",
     "private_mean": "statistics.mean",
     "PrivateFrechetMean": "learn",
     "Ledger": "privacy.ledger",

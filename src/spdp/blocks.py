@@ -31,6 +31,9 @@ __all__ = [
 ]
 
 
+REAL = "iufb"  # kinds of dtypes that hold real numbers
+
+
 class Part(NamedTuple):
     """Records of one dtype within a block."""
 
@@ -47,21 +50,21 @@ def matrix_stack(X: Any, name: str = "X") -> NDArray[Any]:
     """``X`` as one float32 or float64 array (..., k, k), or an error."""
     refuse_masked(X, name)
     A = np.asarray(X)
-    if A.dtype.kind not in "iufb":
-        raise InvalidMatrixError(f"{name} has dtype {A.dtype}; expected real numbers")
+    if A.dtype.kind not in REAL:
+        raise InvalidMatrixError(f"{name} {_not_real(A)}")
     if A.ndim < 2 or A.shape[-1] != A.shape[-2] or A.shape[-1] == 0:
         raise InvalidMatrixError(
             f"{name} has shape {A.shape}; expected square matrices (..., k, k)"
         )
-    return A.astype(working_dtype(A.dtype), copy=False)
+    return _working(A)
 
 
 def record_stack(X: Any, name: str = "X") -> NDArray[Any]:
     """``X`` as an array (n, k, k), in the dtype it is stored in."""
     refuse_masked(X, name)
     A = np.asarray(X)
-    if A.dtype.kind not in "iufb":
-        raise InvalidMatrixError(f"{name} has dtype {A.dtype}; expected real numbers")
+    if A.dtype.kind not in REAL:
+        raise InvalidMatrixError(f"{name} {_not_real(A)}")
     if A.ndim != 3 or A.shape[1] != A.shape[2] or A.shape[1] == 0:
         raise InvalidMatrixError(f"{name} has shape {A.shape}; expected (n, k, k)")
     return A
@@ -72,9 +75,9 @@ def size_of_first(items: Sequence[Any], name: str = "X") -> int:
     for item in items:
         try:
             A = np.asarray(item)
-        except ValueError:
+        except Exception:  # not this one, then
             continue
-        if A.dtype.kind in "iufb" and A.ndim == 2 and A.shape[0] == A.shape[1] > 0:
+        if A.dtype.kind in REAL and A.ndim == 2 and A.shape[0] == A.shape[1] > 0:
             return len(A)
     raise InvalidMatrixError(f"{name} is not a stack of matrices of one size")
 
@@ -90,12 +93,16 @@ def split(block: Any, k: int, name: str) -> Iterator[Part]:
     if isinstance(block, list | tuple):
         yield from _split_list(block, k, name)
         return
-    B = matrix_stack(block, name)
+    refuse_masked(block, name)
+    B = np.asarray(block)
     if B.ndim == 2:
         B = B[None]
-    if B.ndim != 3 or B.shape[-1] != k:
+    if B.ndim != 3 or B.shape[1:] != (k, k):
         raise InvalidMatrixError(f"{name} has a block of shape {B.shape}; expected (m, {k}, {k})")
-    yield Part(None, B)
+    if B.dtype.kind in REAL:
+        yield Part(None, _working(B))
+    else:
+        yield Part(None, np.full(B.shape, np.nan), _not_real(B))
 
 
 def _split_list(items: Sequence[Any], k: int, name: str) -> Iterator[Part]:
@@ -120,13 +127,25 @@ def _record(item: Any, k: int, name: str) -> tuple[NDArray[Any], str | None]:
         A = np.asarray(item)
     except ValueError:
         raise InvalidMatrixError(f"{name} is not a matrix of one size with the others") from None
-    if A.dtype.kind not in "iufb":
-        return np.full((k, k), np.nan), f"has dtype {A.dtype}; expected real numbers"
+    except Exception as error:  # whatever an object's own conversion may raise
+        return np.full((k, k), np.nan), f"cannot be read as a matrix ({type(error).__name__})"
+    if A.dtype.kind not in REAL:
+        return np.full((k, k), np.nan), _not_real(A)
     if A.shape != (k, k):
         raise InvalidMatrixError(
             f"{name} has shape {A.shape}, not of one size with the others; expected ({k}, {k})"
         )
-    return A.astype(working_dtype(A.dtype), copy=False), None
+    return _working(A), None
+
+
+def _working(A: NDArray[Any]) -> NDArray[Any]:
+    """An array in its working dtype; what does not fit becomes infinite."""
+    with np.errstate(all="ignore"):
+        return A.astype(working_dtype(A.dtype), copy=False)
+
+
+def _not_real(A: NDArray[Any]) -> str:
+    return f"has dtype {A.dtype}; expected real numbers"
 
 
 def blocks_of(X: Any) -> Iterator[Any]:
@@ -172,7 +191,8 @@ def describe_fault(code: int, matrix: NDArray[Any], smallest: float | None = Non
         row, column = np.argwhere(~np.isfinite(matrix))[0]
         return f"is not finite: entry ({row}, {column}) is {matrix[row, column]}"
     if code == Status.NOT_SYMMETRIC:
-        gap = np.abs(matrix.astype(np.float64) - matrix.T)
+        with np.errstate(over="ignore"):
+            gap = np.abs(matrix.astype(np.float64) - matrix.T)
         row, column = np.unravel_index(np.argmax(gap), gap.shape)
         return (
             f"is not symmetric: entries ({row}, {column}) and ({column}, {row}) "

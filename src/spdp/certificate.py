@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import version
-from math import isfinite
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -24,10 +23,15 @@ from numpy.typing import NDArray
 from spdp.choices import Unit
 from spdp.errors import DataError
 
-__all__ = ["Certificate", "seal_of"]
+__all__ = ["Certificate", "seal_of", "strict_json"]
 
 SCHEMA = 2
+LARGEST = 1.7976931348623157e308  # a float64 number; infinities and NaN are above
 EXACT_LAW = "the law of the distance between the value and the estimand is exact"
+MOVED = (
+    "the bound covers the noise, and how far the value was moved to be a positive definite "
+    "matrix of float64 numbers"
+)
 
 
 @lru_cache(maxsize=1)
@@ -62,7 +66,10 @@ class Certificate:
     metric: str
     estimand: str  # what the value estimates, in words
     distance: str  # the distance that errors are measured in
-    error_statement: str = EXACT_LAW  # what the law of the error covers
+    error_statement: str = EXACT_LAW  # what the law of the error, or its bound, covers
+    error_bound: dict[str, float]  # with at least this probability the error is below
+    error_bound_parts: dict[str, Any] | None = None  # of a bound that is no quantile
+    error_bound_within: dict[str, Any] | None = None  # a sharper one, for another target
     n: int | None = None
     n_estimate: float | None = None
     k: int
@@ -71,9 +78,10 @@ class Certificate:
     sigma: float
     lattice_step: float
     steps: list[dict[str, Any]] = field(default_factory=list)
-    expected_squared_error: float
-    squared_error_quantiles: dict[str, float]
-    squared_error_law: dict[str, Any]
+    expected_squared_error: float | None = None  # where the law of the error is known
+    squared_error_quantiles: dict[str, float] | None = None
+    squared_error_law: dict[str, Any] | None = None
+    reference: str | None = None  # digest of the public reference that was offered
     seed: int | str | None = None
     versions: dict[str, str] = field(default_factory=lambda: dict(_versions()))
     created: str = field(default_factory=_now)
@@ -115,7 +123,8 @@ def _fits(value: Any, hint: Any) -> bool:
 
 def _is(value: Any, kind: Any) -> bool:
     if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and abs(value) <= LARGEST
     if kind is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, kind)
@@ -123,6 +132,20 @@ def _is(value: Any, kind: Any) -> bool:
 
 def _in_words(hint: Any) -> str:
     return str(hint) if isinstance(hint, UnionType) else str(getattr(hint, "__name__", hint))
+
+
+def strict_json(text: str) -> Any:
+    """JSON as everyone reads it: no name twice, no NaN, no infinity."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({name for name, _ in pairs}) < len(pairs):
+            raise ValueError("a name stands twice")
+        return dict(pairs)
+
+    def refuse(word: str) -> Any:
+        raise ValueError(f"{word} is not a number")
+
+    return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
 
 
 def seal_of(value: NDArray[np.float64], certificate: dict[str, Any]) -> str:

@@ -78,8 +78,9 @@ def exact_sum(X: Any, domain: Domain, on_invalid: str = "raise", chart: Chart = 
     total, n = None, 0
     for block in blocks_of(X):
         k = size_of_block(block) if total is None else chart.size(len(total))
-        part, m, fault = sum_block(block, chart, domain.region(k, chart), k)
-        if fault is not None and policy is OnInvalid.RAISE:
+        region, explain = domain.region(k, chart), policy is OnInvalid.RAISE
+        part, m, fault = sum_block(block, chart, region, k, explain=explain)
+        if fault is not None:
             raise invalid_matrix(fault[1], (n + fault[0],))
         total, n = part if total is None else total + part, n + m
     if total is None or n == 0:
@@ -94,6 +95,7 @@ def sum_block(
     k: int,
     name: str = "X",
     kernels: Kernels | None = None,
+    explain: bool = True,
 ) -> tuple[Ints, int, Fault]:
     """Exact sum of one block, its number of records, and its first unusable one."""
     total, m, fault = np.zeros(chart.dimension(k), np.int64), 0, None
@@ -102,13 +104,16 @@ def sum_block(
         rows, status = chart.lattice_sum(part.stack, region, chosen)
         total += rows
         m += len(part.stack)
-        fault = first_fault(fault, fault_of(part, status))
+        fault = first_fault(fault, fault_of(part, status, explain))
     return total, m, fault
 
 
-def fault_of(part: Part, status: Codes) -> Fault:
-    """The first unusable record of a part, by its place in the block."""
-    bad = np.flatnonzero(status)
+def fault_of(part: Part, status: Codes, explain: bool = True) -> Fault:
+    """The first unusable record of a part, by its place in the block.
+
+    None without looking where nobody is to be told.
+    """
+    bad = np.flatnonzero(status) if explain else np.empty(0)
     if not bad.size:
         return None
     first = int(bad[0])

@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from spdp.blocks import matrix_stack
 from spdp.charts import chart_of
 from spdp.domain import Domain, check_domain
-from spdp.errors import InvalidMatrixError
+from spdp.errors import InvalidMatrixError, ParameterError
 from spdp.privacy.ledger import Ledger
 from spdp.release import Release
 from spdp.statistics.mean import private_mean, release_sum
+from spdp.statistics.reference import Reference
 from spdp.statistics.sums import LatticeSum
 
 __all__ = ["PrivateFrechetMean"]
@@ -32,8 +33,7 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     epsilon, delta, domain, metric, mechanism, method, adjacency, on_invalid, ledger,
-    label, \
-random_state
+    label, random_state, reference
         As in :func:`spdp.private_mean`.
 
     Attributes
@@ -61,6 +61,7 @@ random_state
         ledger: Ledger | None = None,
         label: str | None = None,
         random_state: Any = None,
+        reference: Reference | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -73,6 +74,7 @@ random_state
         self.ledger = ledger
         self.label = label
         self.random_state = random_state
+        self.reference = reference
 
     def fit(self, X: Any, y: Any = None) -> "PrivateFrechetMean":
         """Release the mean of ``X`` (n, k, k); ``y`` is ignored."""
@@ -89,9 +91,19 @@ random_state
         return self
 
     def merge(self, other: "PrivateFrechetMean") -> "PrivateFrechetMean":
-        """Add the records another estimator of the same domain has seen."""
+        """Take over the records another estimator of the same domain has seen.
+
+        They leave the other one: a sum is released once.
+        """
         check_is_fitted(other, "sum_")
-        self.sum_ = self.sum_ + other.sum_ if hasattr(self, "sum_") else other.sum_
+        if not hasattr(self, "sum_"):
+            mine = check_domain(self.domain).describe(), self.metric
+            if mine != (other.sum_.domain.describe(), other.sum_.metric):
+                raise ParameterError("estimators of different domains or metrics do not merge")
+            self.sum_ = other.sum_
+        else:
+            self.sum_ = self.sum_ + other.sum_
+        del other.sum_
         self.n_features_in_ = self.sum_.k
         return self
 

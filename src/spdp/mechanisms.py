@@ -10,15 +10,17 @@ ExtrinsicGaussian     Gaussian on vecd f         (ε, δ)-DP     σ²·χ²_d in
 
 *Enforced.* The summary is rounded to an integer lattice of public step g and noise is
 added there by an :class:`~spdp.privacy.account.Account`; the calibration uses the
-lattice sensitivity Δ/g + √d, which pays for the rounding. *Assumed.* ``sensitivity``
-bounds the distance (ρ for the first two, Frobenius for the third) between the summaries
-of any two adjacent datasets, as computed; a clipped mean is better released by
+lattice sensitivity Δ/g + √d, which pays for the rounding. *Assumed.*
+``sensitivity`` bounds the distance between the coordinates of the summaries of any two
+adjacent datasets, as computed in float64 (vecd of the logarithm for the first two, of
+the matrix for the third): the logarithm of an ill-conditioned matrix is itself off by
+rounding. A clipped mean is better released by
 :func:`~spdp.statistics.mean.private_mean`, which assumes nothing of the kind.
 """
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from math import ceil, isqrt
+from math import ceil, frexp, isqrt
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from spdp.blocks import matrix_stack
+from spdp.certificate import EXACT_LAW, MOVED
 from spdp.charts import CHARTS
 from spdp.choices import positive
 from spdp.errors import ParameterError
@@ -33,6 +36,7 @@ from spdp.geometry import invvecd, vecd
 from spdp.kernels import dimension
 from spdp.lattice import RECORD_NORM, quantize
 from spdp.privacy.account import Account, Seed, laplace_scale_exact, lattice_scale
+from spdp.privacy.bounds import Bound
 from spdp.privacy.calibration import analytic_sigma, classical_sigma, laplace_scale
 from spdp.privacy.costs import Budget
 from spdp.privacy.laws import Spec, chi2_law, gamma_square_law, law_of
@@ -47,6 +51,11 @@ Array = NDArray[np.float64]
 LOGEUCLID = CHARTS["logeuclid"]
 FINEST_STEP = 2.0**-50  # logarithms of float64 numbers stay within int64
 LARGEST_SENSITIVITY = 1e100
+
+
+def power_of_two(x: float) -> float:
+    """The largest power of two that is at most x."""
+    return 2.0 ** (frexp(x)[1] - 1)
 
 
 class _Mechanism(ABC):
@@ -69,8 +78,11 @@ class _Mechanism(ABC):
 
     @property
     def step(self) -> float:
-        """Lattice step: Δ/2³⁰, but never finer than what logarithms can use."""
-        return max(self.sensitivity / RECORD_NORM, FINEST_STEP)
+        """Lattice step: a power of two near Δ/2³⁰, so that dividing by it is exact.
+
+        Never finer than what logarithms can use.
+        """
+        return max(power_of_two(self.sensitivity / RECORD_NORM), FINEST_STEP)
 
     @property
     def mu(self) -> float | None:
@@ -90,8 +102,10 @@ class _Mechanism(ABC):
     def _coordinates(self, summary: NDArray[Any]) -> Array:
         return LOGEUCLID.vector(summary)
 
-    def _value(self, y: Array) -> Array:
-        return LOGEUCLID.matrices(y)
+    def _value(self, y: Array) -> tuple[Array, float]:
+        """The matrix of noisy coordinates, and how far they had to be moved for it."""
+        z = LOGEUCLID.representable(y)
+        return LOGEUCLID.matrices(z), float(np.linalg.norm(z - y))
 
     def squared_error(self, k: int) -> Any:
         """Law of the squared distance between summary and release for k×k matrices.
@@ -128,10 +142,12 @@ class _Mechanism(ABC):
             mechanism=self.name,
         )
         noisy, scale = account.measure(self._query(len(q)), q)
+        value, shift = self._value(noisy * self.step)
+        law = self._law(k)
         return publish(
             account,
-            self._value(noisy * self.step),
-            self._law(k),
+            value,
+            Bound.shifted(law, shift) if shift else law,
             adjacency="as assumed by the stated sensitivity",
             unit=None,
             metric=self.metric,
@@ -141,6 +157,7 @@ class _Mechanism(ABC):
             sensitivity=self.sensitivity,
             sigma=scale * self.step,
             lattice_step=self.step,
+            error_statement=MOVED if shift else EXACT_LAW,
         )
 
     def simulate_noise(self, k: int, random_state: int | np.random.Generator) -> Array:
@@ -203,13 +220,13 @@ class ExtrinsicGaussian(TangentGaussian):
 
     @property
     def step(self) -> float:
-        return self.sensitivity / RECORD_NORM
+        return power_of_two(self.sensitivity / RECORD_NORM)
 
     def _coordinates(self, summary: NDArray[Any]) -> Array:
         return vecd(summary)
 
-    def _value(self, y: Array) -> Array:
-        return invvecd(y)
+    def _value(self, y: Array) -> tuple[Array, float]:
+        return invvecd(y), 0.0
 
 
 class RiemannianLaplace(_Mechanism):

@@ -1,6 +1,7 @@
 """What may be published: a value, the law of its error, and its certificate."""
 
 import html
+import io
 import json
 import os
 import tempfile
@@ -11,21 +12,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp import verification
-from spdp.certificate import Certificate, seal_of
-from spdp.errors import DataError
+from spdp.certificate import Certificate, seal_of, strict_json
+from spdp.errors import DataError, ParameterError
 from spdp.privacy.account import Account
+from spdp.privacy.bounds import Bound
 from spdp.privacy.laws import Spec, law_of, mean_of, quantiles
-from spdp.verification import Check
+from spdp.signature import check_signature
+from spdp.signature import sign as sign_seal
+from spdp.verification import Check, checks
 
 __all__ = ["Release", "publish"]
 
+STATED = (95, 99)  # levels of the bounds in a certificate, in percent
 CERTIFICATE, MEAN, REPORT = "certificate.json", "mean.npy", "report.html"
 
 
-def publish(account: Account, value: NDArray[np.float64], law: Spec, **facts: Any) -> "Release":
-    """A release of what an account answered, stored with its ledger's entry."""
+def publish(
+    account: Account, value: NDArray[np.float64], error: Spec | Bound, **facts: Any
+) -> "Release":
+    """A release of what an account answered, stored with its ledger's entry.
+
+    ``error`` is the law of its squared error, or a bound on its error.
+    """
     seed = account.random_state
+    if isinstance(error, Bound):
+        facts["error_bound_parts"] = error.describe()
+    else:
+        facts["expected_squared_error"] = mean_of(error)
+        facts["squared_error_quantiles"] = quantiles(error)
+        facts["squared_error_law"] = error
     certificate = Certificate(
         private=seed is None,
         float_safe=seed is None,
@@ -35,15 +50,35 @@ def publish(account: Account, value: NDArray[np.float64], law: Spec, **facts: An
         delta=account.budget.delta,
         mu=account.mu_spent,
         steps=account.steps,
-        expected_squared_error=mean_of(law),
-        squared_error_quantiles=quantiles(law),
-        squared_error_law=law,
+        error_bound=stated_bounds(error),
         seed=seed if seed is None or isinstance(seed, int) else "generator",
         **{"adjacency": account.adjacency.value, **facts},
     )
     release = Release(value, certificate.as_dict())
     account.keep(release.value, release.certificate)
     return release
+
+
+def _npy(value: NDArray[np.float64]) -> bytes:
+    file = io.BytesIO()
+    np.save(file, value)
+    return file.getvalue()
+
+
+def _link(draft: Path, file: Path) -> None:
+    """Give a draft its name, unless somebody else was first."""
+    try:
+        os.link(draft, file)
+    except FileExistsError:
+        raise DataError(f"{file.parent}: holds a release already", ask="force") from None
+
+
+def stated_bounds(error: Spec | Bound) -> dict[str, float]:
+    """The bounds on the error that every certificate states."""
+    if isinstance(error, Bound):
+        return {f"{level}%": error.at(level / 100) for level in STATED}
+    squares = quantiles(error)
+    return {f"{level}%": float(np.sqrt(squares[f"{level}%"])) for level in STATED}
 
 
 class Release:
@@ -56,7 +91,8 @@ class Release:
     certificate : dict
         JSON-ready statement of the guarantee (a fresh copy at each access).
     squared_error : frozen SciPy distribution
-        The law that the certificate states; its ``error_statement`` says of what.
+        Law of the squared distance between value and estimand, where it is known: not
+        for adaptive releases, whose error has a bound instead.
     """
 
     def __init__(
@@ -91,7 +127,25 @@ class Release:
 
     @cached_property
     def squared_error(self) -> Any:
-        return law_of(self.certificate["squared_error_law"])
+        law = self.certificate["squared_error_law"]
+        if law is None:
+            raise AttributeError(
+                "the law of this release's error is not known; error_bound(confidence) bounds it"
+            )
+        return law_of(law)
+
+    def error_bound(self, confidence: float = 0.95) -> float:
+        """A distance that the error stays below with at least this probability.
+
+        The probability is over the noise, whatever the data; the error is the distance
+        from the value to the certificate's ``estimand``.
+        """
+        if not 0 < confidence < 1:
+            raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}")
+        parts = self.certificate["error_bound_parts"]
+        if parts is not None:
+            return Bound(**parts).at(confidence)
+        return float(np.sqrt(self.squared_error.ppf(confidence)))
 
     def save(
         self,
@@ -115,7 +169,7 @@ class Release:
         if not force and any((target / name).exists() for name in (MEAN, CERTIFICATE)):
             raise DataError(f"{target}: holds a release already", ask="force")
         seal = seal_of(self.value, self.certificate)
-        signature = None if sign is None else verification.sign(seal, Path(sign))
+        signature = None if sign is None else sign_seal(seal, Path(sign))
         content = {**self.certificate, "sha256": seal, "signature": signature}
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target, prefix=".partial-") as scratch:
@@ -128,9 +182,13 @@ class Release:
                 text.flush()
                 os.fsync(text.fileno())
             # of the release that was here before
-            (target / REPORT).unlink(missing_ok=True)
-            os.replace(mean, target / MEAN)
-            os.replace(certificate, target / CERTIFICATE)
+            if force:
+                (target / REPORT).unlink(missing_ok=True)  # of the release that was here
+                os.replace(mean, target / MEAN)
+                os.replace(certificate, target / CERTIFICATE)
+            else:
+                _link(mean, target / MEAN)
+                _link(certificate, target / CERTIFICATE)
         return target
 
     @classmethod
@@ -138,8 +196,9 @@ class Release:
         """Read back what :meth:`save` wrote; an edited file is refused."""
         source = Path(path)
         try:
-            content = json.loads((source / CERTIFICATE).read_text(encoding="utf-8"))
-            value = np.load(source / MEAN, allow_pickle=False)
+            content = strict_json((source / CERTIFICATE).read_text(encoding="utf-8"))
+            data = (source / MEAN).read_bytes()
+            value = np.load(io.BytesIO(data), allow_pickle=False)
         except Exception as error:  # the many ways in which a damaged file shows
             raise DataError(f"{source} does not hold a release: {error}") from None
         if not isinstance(content, dict):
@@ -152,7 +211,7 @@ class Release:
         k = certificate.k
         if value.dtype != np.float64 or value.shape != (k, k) or not np.isfinite(value).all():
             raise DataError(f"{source}: {MEAN} is not a {k}×{k} matrix of float64 numbers")
-        if seal != seal_of(value, content):
+        if seal != seal_of(value, content) or data != _npy(value):
             raise DataError(
                 f"{source}: edited or damaged; {MEAN} and {CERTIFICATE} are not what was sealed"
             )
@@ -166,8 +225,8 @@ class Release:
         """
         seal = seal_of(self.value, self.certificate)
         key = None if public_key is None else Path(public_key)
-        signed = verification.check_signature(seal, self.__dict__["_signature"], key)
-        return [*verification.checks(self.certificate), signed]
+        signed = check_signature(seal, self.__dict__["_signature"], key)
+        return [*checks(self.certificate), signed]
 
     def __repr__(self) -> str:
         c = self.certificate
@@ -179,14 +238,13 @@ class Release:
     def _repr_html_(self) -> str:
         c = self.certificate
         size = self.value.shape[0]
-        bound = float(np.sqrt(c["squared_error_quantiles"]["95%"]))
         rows = {
             "private": "yes" if c["private"] else "no: seeded simulation",
             "guarantee": f"ε = {c['epsilon']}, δ = {c['delta']}, {c['adjacency']}",
             "estimates": c["estimand"],
             "mechanism": f"{c['mechanism']} ({c['calibration']})",
             "records": c["n"] if c["n"] is not None else "not public",
-            f"error, {c['distance']}, 95 %": f"≤ {bound:.4g}",
+            f"error, {c['distance']}, 95 %": f"≤ {c['error_bound']['95%']:.4g}",
             "what this covers": c["error_statement"],
         }
         body = "".join(

@@ -1,26 +1,38 @@
 """Checks that a certificate agrees with itself: what can be recomputed is recomputed.
 
 Verification proves that value and certificate are those that were sealed (and, with a
-signature, by whom), and that the numbers follow from each other. It does NOT prove that
-the noise was drawn, that the records were those of the dataset, that the domain was
-chosen without looking at them, that each person owned one record, or that a ledger was
-kept.
+signature, by whom), and that the numbers follow from each other: sensitivities from the
+kind of query, scales and prices from those and the budget, the error from the noise. It
+does NOT prove that the noise was drawn, that the records were those of the dataset,
+that the domain was chosen without looking at them, that each person owned one record,
+or that a ledger was kept.
 """
 
 from collections.abc import Iterator
 from fractions import Fraction
 from math import isclose
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from spdp.charts import CHARTS
-from spdp.choices import Adjacency
+from spdp.choices import Adjacency, Method, Noise
 from spdp.domain import domain_of
 from spdp.errors import DataError, ParameterError
-from spdp.privacy.account import laplace_scale_exact, price
+from spdp.frame import Frame
+from spdp.privacy.account import NAMES, laplace_scale_exact, lattice_scale, price
+from spdp.privacy.bounds import Bound
 from spdp.privacy.costs import Budget
-from spdp.privacy.laws import mean_of, quantiles
-from spdp.queries import RECORD_NORM
+from spdp.privacy.laws import mean_law, mean_of, quantiles
+from spdp.queries import (
+    RECORD_NORM,
+    AbsoluteSum,
+    CorrelationSum,
+    DistanceSum,
+    Histogram,
+    Query,
+    VectorSum,
+    count_weight,
+    whole_domain_sum,
+)
 
 __all__ = ["NOT_PROVEN", "Check", "checks"]
 
@@ -43,7 +55,7 @@ class Check(NamedTuple):
 def checks(certificate: dict[str, Any]) -> list[Check]:
     """Recompute what a certificate states from its other fields."""
     results: list[Check] = []
-    for check in (_budget, _steps, _sensitivity, _law):
+    for check in (_words, _budget, _steps, _sensitivities, _one_shot, _adaptive, _error):
         try:
             results.extend(check(certificate))
         except (DataError, ParameterError, ValueError, KeyError, TypeError, ArithmeticError) as e:
@@ -58,15 +70,33 @@ def _same(name: str, stated: float | None, found: float | None, what: str) -> Ch
     return Check(name, ok, f"{what}: stated {stated:.9g}, recomputed {found:.9g}")
 
 
+def _equal(name: str, stated: Any, found: Any) -> Check:
+    return Check(name, stated == found, f"stated {stated!r}, expected {found!r}")
+
+
 def _budget_of(c: dict[str, Any]) -> Budget:
     if c["calibration"] == "laplace":
         return Budget.pure(c["epsilon"])
     return Budget.gaussian(c["epsilon"], c["delta"], c["calibration"])
 
 
+def _words(c: dict[str, Any]) -> Iterator[Check]:
+    """Names that follow from other fields."""
+    yield _equal("private", c["private"], c["seed"] is None)
+    yield _equal("float_safe", c["float_safe"], c["private"])
+    if c["method"] is None:
+        yield Check("unit", c["unit"] is None, "a stated summary has no unit of its own")
+        return
+    yield _equal("unit", c["unit"], "record")
+    yield _equal("mechanism", c["mechanism"], NAMES[_budget_of(c).noise])
+    yield _equal("distance", c["distance"], CHARTS[c["metric"]].distance)
+    methods = (Method.ONESHOT, Method.ADAPTIVE)
+    yield Check("method", c["method"] in methods, str(c["method"]))
+
+
 def _budget(c: dict[str, Any]) -> Iterator[Check]:
     budget = _budget_of(c)
-    yield Check("delta", c["delta"] == budget.delta, f"δ = {c['delta']:g}")
+    yield _equal("delta", c["delta"], budget.delta)
     if budget.mu is None:
         yield Check("mu", c["mu"] is None, "pure differential privacy has no μ")
     else:
@@ -77,11 +107,11 @@ def _budget(c: dict[str, Any]) -> Iterator[Check]:
 
 def _steps(c: dict[str, Any]) -> Iterator[Check]:
     """Each step's price follows from its sensitivity and scale, and all add up to μ."""
-    budget = _budget_of(c)
-    if budget.mu is None:
+    if _budget_of(c).mu is None:
         (step,) = c["steps"]
         scale = float(laplace_scale_exact(step["sensitivity"], c["epsilon"]))
         yield _same("scale", step["scale"], scale, "scale Δ/ε of the noise")
+        yield _equal("step's epsilon", step["epsilon"], c["epsilon"])
         return
     for i, step in enumerate(c["steps"]):
         cost = price(step["sensitivity"], step["scale"])
@@ -92,89 +122,100 @@ def _steps(c: dict[str, Any]) -> Iterator[Check]:
     yield Check("sum of steps", ok, f"√Σμᵢ² = {float(total) ** 0.5:.9g} of μ = {c['mu']:.9g}")
 
 
-def _sensitivity(c: dict[str, Any]) -> Iterator[Check]:
-    """Sensitivity and σ of a one-shot mean, from domain, n and the one step."""
-    if c["method"] != "oneshot":
+def _kinds(c: dict[str, Any]) -> dict[str, Query]:
+    """A query of each kind that a mean may ask, by the name of its step."""
+    region = domain_of(c["domain"]).region(c["k"], CHARTS[c["metric"]])
+    frame, weight = Frame.plain(region.center), 0
+    if c["adjacency"] == Adjacency.ADD_REMOVE:
+        weight = count_weight(len(region.center))
+    kinds: dict[str, Query] = {"mean": whole_domain_sum(region, weight)}
+    if c["method"] == Method.ADAPTIVE:
+        kinds |= {
+            "centre": VectorSum("", frame, 1.0),
+            "spread": AbsoluteSum("", frame, 1.0),
+            "correlation": CorrelationSum("", frame, 1.0),
+            "distance": DistanceSum("", frame, 1.0),
+            "excess": DistanceSum("", frame, 1.0),
+            "tail": Histogram("", frame, region.center[:1]),
+        }
+    return kinds
+
+
+def _sensitivities(c: dict[str, Any]) -> Iterator[Check]:
+    """The sensitivity of each step follows from the kind of its query."""
+    if c["method"] is None:
         return
-    (step,) = c["steps"]
-    count = c["n"] if c["n"] is not None else c["n_estimate"]
-    radius = domain_of(c["domain"]).region(c["k"], CHARTS[c["metric"]]).radius
-    unit = radius / RECORD_NORM
+    kinds, adjacency = _kinds(c), Adjacency(c["adjacency"])
+    for step in c["steps"]:
+        query = kinds.get(step["step"])
+        found = None if query is None else query.sensitivity(adjacency)
+        yield _equal(f"sensitivity of {step['step']}", step["sensitivity"], found)
+
+
+def _one_shot(c: dict[str, Any]) -> Iterator[Check]:
+    """All of one noisy sum follows from budget, domain and number of records."""
+    if c["method"] != Method.ONESHOT:
+        return
+    ((step,), budget) = c["steps"], _budget_of(c)
+    query = _kinds(c)["mean"]
+    assert isinstance(query, VectorSum)
+    public = c["adjacency"] == Adjacency.REPLACE_ONE
+    yield Check("number of records", (c["n"] is not None) == public, "public iff replace-one")
+    count = c["n"] if public else c["n_estimate"]
+    bound, unit = query.sensitivity(Adjacency(c["adjacency"])), query.step
+    scale = (
+        float(laplace_scale_exact(bound, c["epsilon"]))
+        if budget.mu is None
+        else lattice_scale(bound, budget.mu)
+    )
+    yield _same("scale", step["scale"], scale, "scale of the noise")
     yield _same("lattice step", c["lattice_step"], unit, "radius/2³⁰")
-    if c["adjacency"] == Adjacency.REPLACE_ONE:
-        bound = 2 * RECORD_NORM * unit / count
-        yield _same("sensitivity", c["sensitivity"], bound, "2·radius/n")
-    else:
-        yield _same("sensitivity", c["sensitivity"], step["sensitivity"] * unit / count, "Δ/n̂")
-    yield _same("sigma", c["sigma"], step["scale"] * unit / count, "σ of the noise")
-    law = c["squared_error_law"]
-    if law["family"] in ("chi2", "gamma-square", "stretched-laplace"):
-        yield _same("scale of the law", law["scale"], c["sigma"] ** 2, "σ²")
+    yield _same("sensitivity", c["sensitivity"], bound * unit / count, "Δ·step/n")
+    yield _same("sigma", c["sigma"], scale * unit / count, "σ of the noise")
+    stretch = (RECORD_NORM / query.weight) ** 2 if query.weight else 0.0
+    d, square = len(query.frame.center), (scale * unit / count) ** 2
+    law = mean_law(budget.noise is Noise.LAPLACE, d, square, stretch)
+    stated = c["squared_error_law"] or c["error_bound_parts"]["noise"]
+    yield Check("law of the error", _close(stated, law), law["family"])
 
 
-def _law(c: dict[str, Any]) -> Iterator[Check]:
-    law = c["squared_error_law"]
+def _adaptive(c: dict[str, Any]) -> Iterator[Check]:
+    """σ and sensitivity of the last step of a search follow from its radius and n."""
+    if c["method"] != Method.ADAPTIVE:
+        return
+    last = c["steps"][-1]
+    yield _equal("adjacency", c["adjacency"], Adjacency.REPLACE_ONE.value)
+    yield _equal("last step", last["step"], "mean")
+    unit = last["radius"] / RECORD_NORM
+    yield _same("lattice step", c["lattice_step"], unit, "radius/2³⁰")
+    yield _same("sensitivity", c["sensitivity"], 2.0 * last["radius"] / c["n"], "2·radius/n")
+    yield _same("sigma", c["sigma"], last["scale"] * unit / c["n"], "σ of the last noise")
+
+
+def _close(a: Any, b: Any) -> bool:
+    """Whether two specifications agree, up to rounding."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_close(a[name], b[name]) for name in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_close, a, b))
+    if isinstance(a, str) or isinstance(b, str):
+        return bool(a == b)
+    return isclose(a, b, rel_tol=CLOSE)
+
+
+def _error(c: dict[str, Any]) -> Iterator[Check]:
+    """The stated error follows from its law, or from the parts of its bound."""
+    law, parts = c["squared_error_law"], c["error_bound_parts"]
+    if law is None:
+        bound = Bound(**parts)
+        for level, value in c["error_bound"].items():
+            again = bound.at(float(level.strip("%")) / 100)
+            yield _same("error bound", value, again, level)
+        return
     yield _same("expected error", c["expected_squared_error"], mean_of(law), "mean of the law")
-    for level, value in quantiles(law).items():
-        yield _same("quantile", c["squared_error_quantiles"].get(level), value, level)
-
-
-def sign(seal: str, key: str | Path) -> dict[str, str]:
-    """An Ed25519 signature of a seal by the private key in a PEM file."""
-    private = _ed25519(key, private=True)
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    public = private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-    return {
-        "algorithm": "ed25519",
-        "public_key": public.hex(),
-        "signature": private.sign(seal.encode()).hex(),
-    }
-
-
-def check_signature(seal: str, signature: dict[str, str] | None, key: str | Path | None) -> Check:
-    """Whether a seal was signed by the owner of a public key (PEM file)."""
-    if signature is None:
-        return Check("signature", key is None, "not signed")
-    public = None if key is None else _ed25519(key, private=False)
-    ed25519 = _library()
-    from cryptography.exceptions import InvalidSignature
-
-    try:
-        stated = bytes.fromhex(signature["public_key"])
-        public = public or ed25519.Ed25519PublicKey.from_public_bytes(stated)
-        public.verify(bytes.fromhex(signature["signature"]), seal.encode())
-    except (InvalidSignature, ValueError, KeyError, TypeError, AttributeError):
-        return Check("signature", False, "does not fit the release and the key")
-    whose = (
-        "by the key given" if key is not None else f"by {signature['public_key'][:16]}…, unknown"
-    )
-    return Check("signature", True, f"signed {whose}")
-
-
-def _library() -> Any:
-    try:
-        from cryptography.hazmat.primitives.asymmetric import ed25519
-    except ImportError:
-        raise DataError(
-            "signatures need cryptography; install it with: pip install 'spdp[sign]'"
-        ) from None
-    return ed25519
-
-
-def _ed25519(path: str | Path, *, private: bool) -> Any:
-    ed25519 = _library()
-    from cryptography.hazmat.primitives.serialization import (
-        load_pem_private_key,
-        load_pem_public_key,
-    )
-
-    wanted = ed25519.Ed25519PrivateKey if private else ed25519.Ed25519PublicKey
-    try:
-        data = Path(path).read_bytes()
-        key = load_pem_private_key(data, None) if private else load_pem_public_key(data)
-    except (OSError, ValueError, TypeError) as error:
-        raise DataError(f"{path}: cannot be read as a PEM key ({error})") from None
-    if not isinstance(key, wanted):
-        raise DataError(f"{path}: not an Ed25519 {'private' if private else 'public'} key")
-    return key
+    found = quantiles(law)
+    yield _equal("quantiles", sorted(c["squared_error_quantiles"]), sorted(found))
+    for level, value in found.items():
+        yield _same("quantile", c["squared_error_quantiles"][level], value, level)
+        if level in c["error_bound"]:
+            yield _same("error bound", c["error_bound"][level], value**0.5, level)

@@ -15,7 +15,7 @@ from spdp.errors import DataError
 
 HEAVY = {"numpy", "scipy", "sklearn", "opendp", "matplotlib", "rich", "sqlite3", "dask"}
 COMMANDS = {
-    **dict.fromkeys(("mean", "plan", "sum", "merge", "verify"), ()),
+    **dict.fromkeys(("mean", "plan", "reference", "sum", "merge", "verify"), ()),
     **dict.fromkeys(("demo", "describe", "reproduce"), ()),
     "ledger": {"create", "show", "history", "export", "bind", "recover"},
 }

@@ -4,7 +4,7 @@ import pytest
 
 from spdp.choices import Adjacency
 
-WORDS = ("plan", "--k", "9", "--n", "5000", "--eigenvalues", "1e-3", "10")
+WORDS = ("plan", "--k", "5", "--n", "3000", "--eigenvalues", "1e-2", "10", "--runs", "4")
 
 
 def planned(run, *words):
@@ -13,57 +13,82 @@ def planned(run, *words):
     return json.loads(out)
 
 
-def test_plan_shows_mechanisms_and_a_curve(run, budget):
-    code, out, err = run(*WORDS, *budget, "--error", "0.05")
+def test_plan_shows_methods_and_a_curve(run, budget):
+    code, out, err = run(*WORDS, *budget, "--spread", "10%", "--error", "0.05")
     assert (code, err) == (0, "")
-    for word in ("tangent-gaussian", "riemannian-laplace", "adaptive", "█", "rms error 0.05"):
+    for word in ("one shot, gaussian", "one shot, laplace", "(10% of the radius)", "█"):
         assert word in out
+    assert "The adaptive method will run" in out
+    assert "rms error 0.05 with spread 0.772 needs about n = " in out
+    assert "Returning the domain's centre" in out
+    assert "hopeless" not in out.lower()
 
 
 def test_plan_as_a_picture(run, tmp_path, budget):
     pytest.importorskip("matplotlib")
-    assert run(*WORDS, *budget, "--plot", "plan.png")[0] == 0
+    words = ("plan", "--k", "2", "--n", "300", "--radius", "2", *budget, "--runs", "2")
+    code, out, _ = run(*words, "--plot", "plan.png")
+    assert code == 0
+    assert "wrote plan.png" in out
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_what_is_said_to_be_needed_reaches_the_wanted_error(run, budget):
+def test_what_is_said_to_be_needed_is_for_the_method_that_will_run(run, budget):
+    words = (*WORDS, "--spread", "0.8")
+    result = planned(run, *words, *budget, "--error", "0.05")
+    assert result["method"] == "adaptive"
+    (answer,) = result["needed"]
+    assert answer["spread"] == 0.8
+    more = planned(run, *words, *budget, "--n", answer["n"], "--runs", "20")
+    assert more["predictions"][0]["rms"] == pytest.approx(0.05, rel=0.25)
+    assert more["one_shot"]["gaussian"]["rms"] > 0.1
+    richer = ("--epsilon", answer["epsilon"], "--delta", "1e-6", "--runs", "20")
+    rms = planned(run, *words, *richer)["predictions"][0]["rms"]
+    assert rms == pytest.approx(0.05, rel=0.25)
+
+
+def test_an_unknown_spread_gives_a_range(run, budget):
     result = planned(run, *WORDS, *budget, "--error", "0.05")
-    assert result["best"] == "gaussian"
-    more = planned(run, *WORDS, *budget, "--n", result["n_needed"])
-    assert more["mechanisms"]["gaussian"]["rms_error"] == pytest.approx(0.05, rel=1e-3)
-    richer = planned(run, *WORDS, "--epsilon", result["epsilon_needed"], "--delta", "1e-6")
-    assert richer["mechanisms"]["gaussian"]["rms_error"] == pytest.approx(0.05, rel=0.02)
+    spreads = [row["spread"] / result["radius"] for row in result["adaptive"]]
+    assert spreads == pytest.approx([0.05, 0.1, 0.2, 0.5])
+    needed = [answer["n"] for answer in result["needed"]]
+    assert sorted(needed) == needed
 
 
 def test_pure_budgets_have_laplace_noise_only(run):
     words = ("plan", "--k", "2", "--n", "100", "--epsilon", "1", "--delta", "0", "--radius", "1")
-    result = planned(run, *words)
-    assert (result["best"], list(result["mechanisms"])) == ("laplace", ["laplace"])
-    assert "adaptive" not in result
+    result = planned(run, *words, "--error", "0.01")
+    assert (result["noise"], list(result["one_shot"])) == ("laplace", ["laplace"])
+    assert (result["adaptive"], result["method"]) == ([], "oneshot")
+    (answer,) = result["needed"]
+    more = planned(run, *words, "--n", answer["n"])
+    assert more["predictions"][0]["rms"] == pytest.approx(0.01, rel=0.01)
 
 
 @pytest.mark.parametrize("adjacency", Adjacency)
 def test_a_plan_is_what_the_release_then_certifies(run, data, budget, adjacency):
     """Same numbers, same law: the plan is no second opinion."""
     shared = (*budget, "--radius", "2", "--adjacency", adjacency)
-    result = planned(run, "plan", "--k", "3", "--n", "3000", *shared)
+    words = ("plan", "--k", "3", "--n", "3000", *shared, "--spread", "40%", "--runs", "1")
+    result = planned(run, *words)
     words = ("mean", data, *shared, "--method", "oneshot", "--json", "--mechanism")
-    for mechanism, row in result["mechanisms"].items():
+    for mechanism, row in result["one_shot"].items():
         certificate = json.loads(run(*words, mechanism)[1])["certificate"]
-        assert certificate["mechanism"] == row["mechanism"]
         # under add-remove the number of records is itself noisy
         exact = 1e-9 if adjacency is Adjacency.REPLACE_ONE else 0.05
-        square = certificate["squared_error_quantiles"]["95%"]
-        assert square**0.5 == pytest.approx(row["error_95"], rel=exact)
+        assert certificate["error_bound"]["95%"] == pytest.approx(row["bound"], rel=exact)
         square = certificate["expected_squared_error"]
-        assert square**0.5 == pytest.approx(row["rms_error"], rel=exact)
+        assert square**0.5 == pytest.approx(row["rms"], rel=exact)
 
 
 def test_budgets_too_small_or_too_large_are_said_to_be(run, refused):
     words = ("plan", "--k", "2", "--n", "10", "--radius", "1", "--delta", "1e-6", "--epsilon")
-    code, out, _ = run(*words, "0.001")
+    code, out, _ = run(*words, "0.001", "--runs", "4")
     assert code == 0
-    assert "too small" in out
+    assert "Hopeless: the budget is too small" in out
+    assert "errs by 0.3" in out
     refused(2, "epsilon", *words, "1e100")
     refused(2, "too small", *words, "1e-300")
     refused(2, "--error must be positive", *words, "1", "--error", "-1")
+    refused(2, "share of the domain's radius", *words, "1", "--spread", "wide")
+    refused(3, "missing.npz", *words, "1", "--spread", "missing.npz")

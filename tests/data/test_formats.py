@@ -417,7 +417,7 @@ def test_options_of_other_formats(tmp_path, X):
 
 
 def test_arrays_that_are_no_real_matrices(tmp_path, X):
-    shapes = {"(4, 2, 3)": np.ones((4, 2, 3)), "(0, 3, 3)": np.ones((0, 3, 3))}
+    shapes = {"(4, 2, 3)": np.ones((4, 2, 3)), "(4, 0, 0)": np.ones((4, 0, 0))}
     for shape, A in shapes.items():
         np.save(tmp_path / "shape.npy", A)
         assert f"shape.npy: array of shape {shape}; expected" in refusal(tmp_path / "shape.npy")

@@ -13,6 +13,7 @@ from scipy import stats
 from spdp import Ledger
 from spdp.choices import Adjacency
 from spdp.errors import ParameterError
+from spdp.frame import Frame
 from spdp.privacy import noise
 from spdp.privacy.account import Account, lattice_scale, price
 from spdp.privacy.costs import Budget
@@ -92,7 +93,7 @@ def test_laplace_noise_has_exactly_the_scale_of_its_budget(monkeypatch):
 def test_an_add_remove_release_costs_a_replace_one_ledger_its_own_price(tmp_path):
     """Δ_replace/σ of the same query: less than twice its add-remove price."""
     weight = RECORD_NORM // 2
-    query = VectorSum("mean", np.zeros(3), np.ones(3), 1.0, weight)
+    query = VectorSum("mean", Frame.plain(np.zeros(3)), 1.0, weight)
     ledger = Ledger(tmp_path / "l", epsilon=20.0, delta=1e-6)
     account = Account(Budget.gaussian(1.0, 1e-6), Adjacency.ADD_REMOVE, ledger=ledger)
     _, scale = account.measure(query, ZERO)

@@ -78,7 +78,9 @@ def test_the_refusal_speaks_of_what_was_asked():
     assert "epsilon = 2 at delta = 1e-08" in text
     assert "1.37 times that under replace-one adjacency" in text
     assert "of epsilon = 1, delta = 1e-06" in text
-    assert "epsilon = 2.5 (pure), 2 times" in str(balance.refusal("a", 1.0, 5.0, 0.0, 2.0))
+    assert "epsilon = 2.5 (pure: mechanism 'laplace'), 2 times" in str(
+        balance.refusal("a", 1.0, 5.0, 0.0, 2.0)
+    )
     assert "times" not in str(balance.refusal("a", 1.0, None, None, 1.0))
 
 

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from spdp import Ball, EigenvalueBounds, Ledger, private_mean
-from spdp.data import as_source
+from spdp.data import as_source, open_records
 from spdp.errors import DataError, InvalidMatrixError, ParameterError
 from spdp.geometry import distance_logeuclid, expm, invvecd, mean_logeuclid
 from spdp.lattice import exact_sum
@@ -177,7 +177,7 @@ def test_an_iterator_can_be_read_only_once(X):
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
-def test_no_records_at_all_are_a_dataset_under_add_remove(mechanism):
+def test_no_records_at_all_are_a_dataset_under_add_remove(mechanism, tmp_path):
     """Whether a release exists would itself tell whether there is a record."""
     options = {"epsilon": 1.0, "delta": 1e-5, "domain": BOUNDS, "mechanism": mechanism}
     nobody = np.empty((0, 3, 3))
@@ -187,6 +187,9 @@ def test_no_records_at_all_are_a_dataset_under_add_remove(mechanism):
     assert release.certificate["n"] is None
     with pytest.raises(DataError, match="no records"):
         private_mean(nobody, **options)
+    np.save(tmp_path / "nobody.npy", nobody)
+    file = open_records(tmp_path / "nobody.npy")
+    assert private_mean(file, adjacency="add-remove", **options).value.shape == (3, 3)
 
 
 def test_a_released_matrix_is_positive_definite_and_in_the_domain():
@@ -274,3 +277,13 @@ def test_no_warning_depends_on_the_data(X):
                     method=method,
                     random_state=0,
                 )
+
+
+def test_large_matrices_under_add_remove_are_not_paid_for_in_vain(tmp_path):
+    """k = 64: the quantiles of the stretched Laplace law were NaN, after payment."""
+    ledger = Ledger(tmp_path / "l", epsilon=20.0, delta=1e-6)
+    X = np.stack([np.eye(64)] * 3)
+    options = {"epsilon": 0.5, "delta": 0, "domain": BOUNDS, "adjacency": "add-remove"}
+    release = private_mean(X, ledger=ledger, **options)
+    assert np.isfinite(release.error_bound(0.95))
+    assert ledger.history()[0]["state"] == "done"

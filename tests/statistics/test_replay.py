@@ -7,8 +7,16 @@ import pytest
 from replay import Caught, audit, datasets
 
 from spdp import Ball, EigenvalueBounds, RiemannianLaplace, TangentGaussian, private_mean
+from spdp.frame import Frame
 from spdp.privacy.account import Account
-from spdp.queries import AbsoluteSum, Histogram, VectorSum
+from spdp.queries import (
+    AbsoluteSum,
+    CorrelationSum,
+    DistanceSum,
+    ExcessSum,
+    Histogram,
+    VectorSum,
+)
 from spdp.statistics.search import Search
 
 
@@ -89,7 +97,10 @@ def search_with(monkeypatch, seed=5, count=60):
     return transcripts(count, seed, {"method": "adaptive"}, budgets=(10.0, 60.0))
 
 
-@pytest.mark.parametrize("query", [VectorSum, AbsoluteSum, Histogram])
+QUERIES = [VectorSum, AbsoluteSum, Histogram, DistanceSum, ExcessSum, CorrelationSum]
+
+
+@pytest.mark.parametrize("query", QUERIES)
 def test_a_halved_sensitivity_is_caught(monkeypatch, query):
     honest = query.sensitivity
     monkeypatch.setattr(query, "sensitivity", lambda self, adjacency: honest(self, adjacency) // 2)
@@ -98,13 +109,14 @@ def test_a_halved_sensitivity_is_caught(monkeypatch, query):
 
 
 def test_an_unnoised_number_that_steers_is_caught(monkeypatch):
-    honest = Search.best_radius
+    honest = Search.find_radius
 
-    def peeking(self, width, edges, seen):
-        exact = self.held.total(VectorSum("", self.center, width, self.radius))
-        return honest(self, width, edges, seen) * (1.0 + 1e-12 * float(exact[0] % 1000))
+    def peeking(self):
+        exact = self.held.total(VectorSum("", self.frame, self.radius))
+        radius, loss = honest(self)
+        return radius * (1.0 + 1e-12 * float(exact[0] % 1000)), loss
 
-    monkeypatch.setattr(Search, "best_radius", peeking)
+    monkeypatch.setattr(Search, "find_radius", peeking)
     with pytest.raises(Caught, match="steered"):
         search_with(monkeypatch)
 
@@ -114,7 +126,7 @@ def test_an_unnoised_number_that_is_published_is_caught(monkeypatch):
 
     def telling(self):
         found = honest(self)
-        norms = self.held.total(VectorSum("", self.region.center, self.ones, self.region.radius))
+        norms = self.held.total(VectorSum("", Frame.plain(self.home), self.far))
         self.account.note(checksum=int(norms.sum()))
         return found
 

@@ -41,17 +41,21 @@ class Chart(ABC):
 
     @abstractmethod
     def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
-        """Vectors (m, d) of a stack, not yet in the region's ball, and their status.
+        """Vectors (m, d) of a stack, in the region up to rounding, and their status.
 
         An unusable matrix is the region's centre.
         """
 
     @abstractmethod
     def matrices(self, v: Array) -> Array:
-        """Matrices (..., k, k) of vectors (..., d): the inverse of :meth:`vectors`.
+        """Matrices (..., k, k) of :meth:`representable` vectors (..., d).
 
-        Each is in the metric's space as float64 numbers too, however wild the vector.
+        The inverse of :meth:`vectors`; in the metric's space as float64 numbers too.
         """
+
+    @abstractmethod
+    def representable(self, v: Array) -> Array:
+        """The vector, or the nearest one whose matrix float64 numbers can hold."""
 
     @abstractmethod
     def vector(self, M: Any) -> Array:

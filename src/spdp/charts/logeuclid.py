@@ -31,7 +31,10 @@ class LogEuclidean(Chart):
 
     def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
         Y, status = kernels.log_vectors(X, region.log_low, region.log_high)
-        return at_center(Y, status, region), status
+        at_center(Y, status, region)
+        if not np.isfinite(region.log_low):  # an interval's ball holds all of it
+            Y = clip_to_ball(Y, region.center, region.radius)
+        return Y, status
 
     def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
         return kernels.encode(X, region)
@@ -42,22 +45,24 @@ class LogEuclidean(Chart):
     def vector(self, M: Any) -> Array:
         return vecd(logm(M))
 
-    def matrices(self, v: Array) -> Array:
-        """Expm(invvecd v), positive definite in float64 whatever v is.
+    def representable(self, v: Array) -> Array:
+        """Log-eigenvalues clamped to ±700, and to a spread that float64 resolves.
 
         A matrix of float64 numbers resolves eigenvalues down to about k·2⁻⁵² of the
-        largest: log-eigenvalues are clamped to ±700 and to that spread below the
-        largest. Most results are far from both limits and are not touched.
+        largest. Most vectors are far from both limits and are returned as they are.
         """
         S = invvecd(v)
         spread = -log(8.0 * S.shape[-1] * float(np.finfo(np.float64).eps))
-        if np.abs(S).max(initial=0.0) * S.shape[-1] > 0.5 * spread:
-            w, V = np.linalg.eigh(S)
-            top = np.clip(w[..., -1:], -LARGEST_LOG + spread, LARGEST_LOG)
-            clamped = np.clip(w, top - spread, top)
-            if (clamped != w).any():
-                S = compose(V, clamped)
-        return expm(S)
+        if np.abs(S).max(initial=0.0) * S.shape[-1] <= 0.5 * spread:
+            return v
+        w, V = np.linalg.eigh(S)
+        top = np.clip(w[..., -1:], -LARGEST_LOG + spread, LARGEST_LOG)
+        clamped = np.clip(w, top - spread, top)
+        return v if (clamped == w).all() else vecd_exact(compose(V, clamped))
+
+    def matrices(self, v: Array) -> Array:
+        """Expm(invvecd v), positive definite in float64 whatever v is."""
+        return expm(invvecd(self.representable(v)))
 
     def ball(self, center: Array | None, radius: float, k: int) -> Region:
         at = np.zeros(dimension(k)) if center is None else center

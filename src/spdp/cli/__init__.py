@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from spdp.cli import demo, describe, ledger, mean, paper, plan, sums, verify
+from spdp.cli import demo, describe, ledger, mean, paper, plan, reference, sums, verify
 from spdp.cli.spelling import EXIT_CODES, UsageError, exit_code, in_words, printable
 
 __all__ = ["app", "main"]
@@ -26,6 +26,7 @@ app = typer.Typer(
 for command in (
     mean.mean,
     plan.plan,
+    reference.reference,
     sums.sum_,
     sums.merge,
     verify.verify,

@@ -16,6 +16,7 @@ def mean(
     eigenvalues: options.Eigenvalues = None,
     radius: options.Radius = None,
     center: options.Center = None,
+    reference: options.Reference = None,
     output: options.Directory = None,
     force: options.Force = False,
     report: options.Report = False,
@@ -37,6 +38,7 @@ def mean(
     from spdp.statistics.mean import private_mean
 
     domain = options.domain_from(eigenvalues, radius, center)
+    public = options.load_reference(reference)
     target = Output(output, force, report, sign)
     account = None if ledger is None else options.open_ledger(ledger)
     reader = Reader(key, order, mask, dask, workers)
@@ -52,6 +54,7 @@ def mean(
             on_invalid=on_invalid,
             ledger=account,
             label=printable(name_of(data) if label is None else label),
+            reference=public,
             engine=engine,
         )
         written = target.write(release, account)

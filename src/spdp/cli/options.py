@@ -12,6 +12,7 @@ from spdp.errors import DataError, LedgerError, ParameterError
 if TYPE_CHECKING:
     from spdp.domain import Domain
     from spdp.privacy.ledger import Ledger
+    from spdp.statistics import reference
 
 __all__ = [
     "Adjacency",
@@ -34,10 +35,12 @@ __all__ = [
     "Order",
     "Plot",
     "Radius",
+    "Reference",
     "Report",
     "Sign",
     "Workers",
     "domain_from",
+    "load_reference",
     "open_ledger",
 ]
 
@@ -100,6 +103,11 @@ Center = Annotated[
     typer.Option(metavar="FILE", help="Public centre of that ball, .npy; else the identity."),
 ]
 
+Reference = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Where public data lie, .npz, made by spdp reference."),
+]
+
 LedgerFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Account of the data's budget, which cannot be exceeded."),
@@ -157,6 +165,15 @@ def domain_from(
     if not isinstance(matrix, np.ndarray) or matrix.dtype.kind not in "iuf":
         raise DataError(f"{center}: does not hold a matrix of real numbers, .npy")
     return Ball(radius, matrix)
+
+
+def load_reference(file: Path | None) -> "reference.Reference | None":
+    """The reference of a file, if one is named."""
+    if file is None:
+        return None
+    from spdp.statistics.reference import Reference
+
+    return Reference.load(file)
 
 
 def _fingerprint_key() -> bytes | None:

@@ -133,7 +133,7 @@ class Output:
         if self.report and not can_report():
             raise DataError("a report needs more packages: pip install 'spdp[report]'")
         if self.sign is not None:
-            from spdp.verification import sign
+            from spdp.signature import sign
 
             sign("", self.sign)  # whether the key can sign is known by signing only
 

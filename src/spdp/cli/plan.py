@@ -1,32 +1,45 @@
 """``spdp plan``: how accurate a release would be, from public numbers."""
 
-from math import ceil, sqrt
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spdp.choices import Adjacency, Noise
+from spdp.choices import Adjacency, Mechanism, Method
 from spdp.cli import options
 from spdp.cli.output import console, print_json, say
 from spdp.errors import ParameterError
 
 if TYPE_CHECKING:
-    from spdp.domain import Domain
-    from spdp.statistics.plan import OneShot
+    from spdp.statistics.planner import Needed, Planner
+    from spdp.statistics.prediction import Plan
+    from spdp.statistics.reference import Reference
 
 __all__ = ["plan"]
 
-SPREADS = (0.5, 0.2, 0.1, 0.05)  # of data, as parts of the domain's radius
-SMALLEST_EPSILON, LARGEST_EPSILON = 1e-6, 500.0  # between which a wanted error is sought
-REACH = 30.0  # the curve shows n/30 to 30·n
-
-Plan = dict[str, Any]
 Size = Annotated[int, typer.Option("--k", min=1, help="Size of the matrices.")]
 Number = Annotated[int, typer.Option("--n", min=1, help="Number of records.")]
 Wanted = Annotated[
     float | None,
     typer.Option(metavar="ERROR", help="Wanted rms error: what n or ε would reach it?"),
 ]
+Spread = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SPREAD",
+        help="Root mean square distance of records from their mean: a number, a share of the "
+        "domain's radius such as 10%, or a file of spdp reference whose data are as wide.",
+    ),
+]
+Offset = Annotated[
+    str | None,
+    typer.Option(
+        metavar="OFFSET",
+        help="Distance of the data's mean from the domain's centre, a number or a share; "
+        "30% unless a reference says.",
+    ),
+]
+Runs = Annotated[int, typer.Option(min=1, metavar="RUNS", help="Releases to simulate.")]
 
 
 def plan(
@@ -36,179 +49,119 @@ def plan(
     delta: options.Delta,
     eigenvalues: options.Eigenvalues = None,
     radius: options.Radius = None,
+    spread: Spread = None,
+    offset: Offset = None,
+    reference: options.Reference = None,
     error: Wanted = None,
+    mechanism: options.Mechanism = Mechanism.AUTO,
+    method: options.Method = Method.AUTO,
     adjacency: options.Adjacency = Adjacency.REPLACE_ONE,
+    runs: Runs = 12,
     plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
     """Show how accurate a release would be; no data is needed."""
     from spdp.report import plan_picture
+    from spdp.statistics.planner import Planner
+    from spdp.statistics.prediction import plan_of
 
     if error is not None and not error > 0:
         raise ParameterError(f"--error must be positive, got {error:g}")
-    planner = _Planner(k, n, epsilon, delta, options.domain_from(eigenvalues, radius), adjacency)
-    result = planner.result()
-    if error is not None:
-        result |= planner.needed_for(error)
+    planner = Planner(
+        n=n,
+        k=k,
+        epsilon=epsilon,
+        delta=delta,
+        domain=options.domain_from(eigenvalues, radius),
+        spread=_spread(spread),
+        offset=offset,
+        reference=options.load_reference(reference),
+        adjacency=adjacency,
+        mechanism=mechanism,
+        method=method,
+    )
+    made = plan_of(planner, runs)
+    needed = [] if error is None else planner.needed(error)
     if plot is not None:
         plan_picture(plot, *planner.curves(), n)
     if as_json:
-        print_json(result)
+        answers = [answer._asdict() for answer in needed]
+        print_json({**made.describe(), "wanted_error": error, "needed": answers})
         return
-    _show(result, planner)
+    _show(made)
+    for answer in needed:
+        say(_needed(answer, error, made))
+    _draw(planner, made)
     if plot is not None:
         say(f"wrote {plot}")
 
 
-class _Planner:
-    """Predictions for one size, number, budget and domain."""
-
-    def __init__(
-        self,
-        k: int,
-        n: int,
-        epsilon: float,
-        delta: float,
-        domain: "Domain",
-        adjacency: Adjacency,
-    ) -> None:
-        self.k, self.n, self.epsilon, self.delta = k, n, epsilon, delta
-        self.domain, self.adjacency = domain, adjacency
-        self.best = self._shot(epsilon)
-        noises = [Noise.GAUSSIAN] * (delta > 0) + [Noise.LAPLACE] * (epsilon > 0)
-        self.shots = {str(noise): self._shot(epsilon, noise) for noise in noises}
-
-    def _shot(self, epsilon: float, mechanism: str = "auto") -> "OneShot":
-        from spdp.statistics.plan import plan_one_shot
-
-        return plan_one_shot(
-            self.k,
-            epsilon=epsilon,
-            delta=self.delta,
-            domain=self.domain,
-            mechanism=mechanism,
-            adjacency=self.adjacency,
-        )
-
-    def result(self) -> Plan:
-        """What is predicted, JSON-ready."""
-        from spdp.statistics.plan import choose_method
-
-        radius = self.domain.radius_for(self.k)
-        result: Plan = {
-            "k": self.k,
-            "n": self.n,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "adjacency": str(self.adjacency),
-            "domain": self.domain.describe(),
-            "domain_radius": radius,
-            "mechanisms": {name: self._errors(shot) for name, shot in self.shots.items()},
-            "best": str(self.best.noise),
-            "method": choose_method(self.best, self.n, self.epsilon, self.delta, "auto"),
-            "hopeless": self.best.expected_squared_error(self.n) > radius**2,
-        }
-        if self.delta > 0 and self.adjacency is Adjacency.REPLACE_ONE:
-            result["adaptive"] = self._adaptive(radius)
-        return result
-
-    def _errors(self, shot: "OneShot") -> dict[str, Any]:
-        from spdp.privacy.account import NAMES
-        from spdp.privacy.laws import mean_of, quantiles
-
-        law = shot.law(self.n)
-        return {
-            "mechanism": NAMES[shot.noise],
-            "rms_error": sqrt(mean_of(law)),
-            "error_95": sqrt(quantiles(law)["95%"]),
-        }
-
-    def _adaptive(self, radius: float) -> list[dict[str, float]]:
-        """Predicted rms noise of the adaptive method, for data of some spreads."""
-        from spdp.privacy import gaussian_mu
-        from spdp.statistics.search import predict
-
-        d, mu = len(self.best.query.center), gaussian_mu(self.epsilon, self.delta)
-        return [
-            {"spread": part, "rms_noise": sqrt(predict(self.n, d, mu, radius, part * radius))}
-            for part in SPREADS
-        ]
-
-    def needed_for(self, error: float) -> Plan:
-        """The n, and the ε, that would reach a wanted rms error."""
-        return {
-            "wanted_error": error,
-            "n_needed": ceil(sqrt(self.best.expected_squared_error(1.0)) / error),
-            "epsilon_needed": self._epsilon_for(error),
-        }
-
-    def _epsilon_for(self, error: float) -> float | None:
-        """Smallest ε, to 1 %, that reaches an rms error; None beyond the largest."""
-
-        def reaches(epsilon: float) -> bool:
-            return self._shot(epsilon).expected_squared_error(self.n) <= error**2
-
-        low, high = SMALLEST_EPSILON, LARGEST_EPSILON
-        if not reaches(high):
-            return None
-        while high / low > 1.01:
-            middle = sqrt(low * high)
-            low, high = (low, middle) if reaches(middle) else (middle, high)
-        return float(f"{high:.3g}")
-
-    def curves(self) -> tuple[Any, dict[str, Any]]:
-        """Numbers of records, and the rms errors of each mechanism."""
-        import numpy as np
-
-        from spdp.privacy.account import NAMES
-
-        grid = np.unique(np.geomspace(max(1, self.n / REACH), self.n * REACH, 9).round())
-        return grid, {
-            NAMES[shot.noise]: np.sqrt([shot.expected_squared_error(m) for m in grid])
-            for shot in self.shots.values()
-        }
+def _spread(text: str | None) -> "str | Reference | None":
+    """What ``--spread`` names: a number or share, or a file."""
+    if text is not None and text.endswith(".npz"):
+        return options.load_reference(Path(text))
+    return text
 
 
-def _show(result: Plan, planner: _Planner) -> None:
-    from spdp.report import terminal_curve
-
-    console().print(_table(result))
-    if result["hopeless"]:
-        text = "The budget is too small: nothing is expected to beat the domain's centre."
-        say(text, style="red")
-    if "wanted_error" in result:
-        say(_needed(result))
-    grid, errors = planner.curves()
-    best = result["mechanisms"][result["best"]]["mechanism"]
-    say("")
-    say(f"rms error of {best} in one shot, by number of records (logarithmic bars):")
-    for line in terminal_curve(grid, errors[best], "n"):
-        say(line)
-
-
-def _table(result: Plan) -> Any:
+def _show(made: "Plan") -> None:
     from rich.table import Table
 
-    title = f"n = {result['n']:,}, k = {result['k']}, ε = {result['epsilon']:g}, "
-    title += f"δ = {result['delta']:g}, domain radius {result['domain_radius']:.4g}"
-    table = Table(
-        "mechanism", "rms error", "95 % of releases within", title=title, title_justify="left"
-    )
-    adaptive = result["method"] == "adaptive"
-    for name, row in result["mechanisms"].items():
-        style = "bold" if name == result["best"] and not adaptive else ""
-        numbers = f"{row['rms_error']:.4g}", f"{row['error_95']:.4g}"
-        table.add_row(f"{row['mechanism']}, one shot", *numbers, style=style)
-    for row in result.get("adaptive", []):
-        text = f"adaptive, spread {row['spread']:.0%} of the radius"
-        table.add_row(text, f"{row['rms_noise']:.4g}", "", style="bold" if adaptive else "")
-    return table
+    title = f"n = {made.n:,}, k = {made.k}, ε = {made.epsilon:g}, δ = {made.delta:g}, "
+    title += f"domain radius {made.radius:.4g}"
+    table = Table("release", "rms error", "95 % bound", title=title, title_justify="left")
+    for noise, row in made.one_shot.items():
+        runs = made.method == Method.ONESHOT and noise == made.noise
+        _add(table, f"one shot, {noise}", row, runs)
+    for row in made.adaptive:
+        assert row.spread is not None  # what is simulated has one
+        share = f"({row.spread / made.radius:.0%} of the radius)"
+        text = f"adaptive, spread {row.spread:.3g} {share}"
+        _add(table, text, row, made.method == Method.ADAPTIVE)
+    console().print(table)
+    say(f"{_names(made)} will run (bold); {_from(made)}.")
+    if made.method == Method.ONESHOT and any(row.rms < 0.9 * _runs(made) for row in made.adaptive):
+        say("If the data are as narrow as that, --method adaptive would err less.")
+    if made.hopeless:
+        say("Hopeless: the budget is too small for so few records.", style="red")
+    say(made.compared[0].upper() + made.compared[1:] + ".")
 
 
-def _needed(result: Plan) -> str:
-    epsilon = result["epsilon_needed"]
-    other = f"ε = {epsilon:g}" if epsilon else f"more than ε = {LARGEST_EPSILON:g}"
-    return (
-        f"rms error {result['wanted_error']:g} in one shot needs n = {result['n_needed']:,} "
-        f"at this ε, or {other} at this n"
-    )
+def _add(table: Any, text: str, row: Any, runs: bool) -> None:
+    verdict = ": hopeless" if row.hopeless else ""
+    numbers = f"{row.rms:.4g}", f"{row.bound:.4g}"
+    table.add_row(text + verdict, *numbers, style="bold" if runs else "")
+
+
+def _runs(made: "Plan") -> float:
+    """Error of the method that will run, at worst."""
+    return max(row.rms for row in made.predictions)
+
+
+def _names(made: "Plan") -> str:
+    return "The adaptive method" if made.method == Method.ADAPTIVE else "One shot"
+
+
+def _from(made: "Plan") -> str:
+    if not made.adaptive:
+        return "its error's law is exact"
+    return "errors of one shot are exact, those of the adaptive method are simulated"
+
+
+def _needed(answer: "Needed", error: float | None, made: "Plan") -> str:
+    spread = "" if answer.spread is None else f" with spread {answer.spread:.3g}"
+    n = "more than 2**32 records" if answer.n is None else f"n = {answer.n:,}"
+    epsilon = "a larger ε than any" if answer.epsilon is None else f"ε = {answer.epsilon:g}"
+    about = "about " if made.adaptive else ""
+    return f"rms error {error:g}{spread} needs {about}{n} at this ε, or {epsilon} at this n"
+
+
+def _draw(planner: "Planner", made: "Plan") -> None:
+    """The curve of the method that will run, for the narrowest data."""
+    from spdp.report import terminal_curve
+
+    grid, errors = planner.curves(1)
+    name = f"one shot, {made.noise}" if made.method == Method.ONESHOT else list(errors)[-1]
+    say("")
+    say(f"rms error by number of records, {name} (logarithmic bars):")
+    for line in terminal_curve(grid, errors[name], "n"):
+        say(line)

@@ -174,4 +174,4 @@ def _from_dask(array: Any, name: str) -> Source:
 
 def read_piece(chunk: Any) -> NDArray[Any]:
     """The records of one chunk, read where this runs."""
-    return np.asarray(chunk.compute() if is_dask(chunk) else chunk())
+    return np.asanyarray(chunk.compute() if is_dask(chunk) else chunk())  # masks are refused

@@ -36,6 +36,7 @@ class Task(NamedTuple):
     k: int
     name: str
     kernels: str | None = None
+    explain: bool = True  # whether to say what is wrong with an unusable record
 
 
 class Vectors(NamedTuple):
@@ -65,7 +66,7 @@ def vectors_of(block: Any, task: Task) -> Vectors:
         pieces.append(Y)
         places.append(np.arange(len(Y)) if part.places is None else part.places)
         m += len(Y)
-        fault = first_fault(fault, fault_of(part, status))
+        fault = first_fault(fault, fault_of(part, status, task.explain))
     if len(pieces) == 1:
         return Vectors(pieces[0], m, fault)
     order = np.argsort(np.concatenate(places))
@@ -77,7 +78,9 @@ def totals_of(block: Any, task: Task, queries: Sequence[Query]) -> Totals:
     only = queries[0]
     if len(queries) == 1 and isinstance(only, VectorSum) and only.is_whole(task.region):
         kernels = kernels_for(wanted=task.kernels)
-        total, m, fault = sum_block(block, task.chart, task.region, task.k, task.name, kernels)
+        total, m, fault = sum_block(
+            block, task.chart, task.region, task.k, task.name, kernels, task.explain
+        )
         return Totals([only.counted(total, m)], m, fault)
     vectors = vectors_of(block, task)
     totals = [totals_of_vectors(vectors, query, task.kernels) for query in queries]
@@ -87,6 +90,18 @@ def totals_of(block: Any, task: Task, queries: Sequence[Query]) -> Totals:
 def totals_of_vectors(vectors: Vectors, query: Query, kernels: str | None) -> Ints:
     """Exact total of a query over vectors that were kept."""
     return query.total(vectors.Y, kernels_for(vectors.Y, kernels))
+
+
+def turn(vectors: Vectors, axes: Array, kernels: str | None) -> Vectors:
+    """Vectors in coordinates along other axes."""
+    chosen = kernels_for(vectors.Y, kernels)
+    return vectors._replace(Y=chosen.rotate(vectors.Y, np.zeros(len(axes)), axes))
+
+
+def thinned(vectors: Vectors, stride: int) -> Vectors:
+    """Every so many-th of a block's vectors."""
+    Y = np.ascontiguousarray(vectors.Y[::stride])
+    return Vectors(Y, len(Y), None)
 
 
 def counted(vectors: Vectors) -> Totals:
@@ -112,8 +127,19 @@ class Held(ABC):
     d: int
 
     @abstractmethod
+    def look_at(self, stride: int) -> None:
+        """Let queries with ``whole=False`` look at every so many-th record only."""
+
+    @abstractmethod
     def total(self, query: Query, whole: bool = False) -> Ints:
         """Exact total of a query over the part that is kept, or over all."""
+
+    @abstractmethod
+    def turned(self, axes: Array) -> "Held":
+        """The same vectors in coordinates along other axes, yᵀ·axes; this one is spent.
+
+        Turning once costs as much as asking one query along those axes.
+        """
 
 
 class Engine(ABC):
@@ -136,6 +162,11 @@ class Engine(ABC):
     ) -> Held:
         """Read a source once and keep its vectors where they are, if they fit."""
 
+    def task(self, source: Source, chart: Chart, region: Region, on_invalid: OnInvalid) -> Task:
+        """What to do with the blocks of a source."""
+        explain = on_invalid is OnInvalid.RAISE
+        return Task(chart, region, source.k, source.name, self.kernels, explain)
+
     def total(
         self,
         source: Source,
@@ -149,9 +180,9 @@ class Engine(ABC):
 
         With ``allow_none`` no records at all are a dataset too.
         """
-        task = Task(chart, region, source.k, source.name, self.kernels)
+        task = self.task(source, chart, region, on_invalid)
         results = self.each(source, totals_of, task, list(queries))
-        sums, n = collect(source, results, on_invalid, allow_none)
+        sums, n = collect(source, results, allow_none)
         if not sums:
             nobody = np.empty((0, source.k, source.k))
             sums = totals_of(nobody, task, queries).totals
@@ -177,10 +208,7 @@ class Engine(ABC):
 
 
 def collect(
-    source: Source,
-    results: Iterable[Totals],
-    on_invalid: OnInvalid,
-    allow_none: bool = False,
+    source: Source, results: Iterable[Totals], allow_none: bool = False
 ) -> tuple[list[Ints], int]:
     """Add up results block by block.
 
@@ -190,7 +218,7 @@ def collect(
     n = 0
     with track("reading records", source.n) as advance:
         for totals, m, fault in results:
-            if fault is not None and on_invalid is OnInvalid.RAISE:
+            if fault is not None:  # only where the policy is to raise
                 raise invalid_matrix(fault[1], (n + fault[0],))
             n += m
             if n > MAX_RECORDS:

@@ -13,13 +13,15 @@ from spdp.charts import Chart
 from spdp.choices import OnInvalid
 from spdp.data.source import Source, read_piece
 from spdp.engines.base import (
+    Array,
     Engine,
     Held,
     Ints,
-    Task,
     collect,
     counted,
+    thinned,
     totals_of_vectors,
+    turn,
     vectors_of,
 )
 from spdp.errors import DataError
@@ -48,8 +50,8 @@ class DaskEngine(Engine):
         on_invalid: OnInvalid,
         keep_bytes: int,
     ) -> Held:
-        task = Task(chart, region, source.k, source.name, self.kernels)
-        return _RemoteHeld(self, source, self._submit(source, vectors_of, task), on_invalid)
+        task = self.task(source, chart, region, on_invalid)
+        return _RemoteHeld(self, source, self._submit(source, vectors_of, task))
 
     def _submit(self, source: Source, work: Any, *args: Any) -> list[Any]:
         """One task per chunk, not retrieved: its result stays with the worker."""
@@ -67,20 +69,29 @@ class DaskEngine(Engine):
 class _RemoteHeld(Held):
     """Vectors that stay with the workers that computed them."""
 
-    def __init__(
-        self, engine: DaskEngine, source: Source, futures: list[Any], on_invalid: OnInvalid
-    ) -> None:
+    def __init__(self, engine: DaskEngine, source: Source, futures: list[Any]) -> None:
         self._client, self._futures, self._kernels = engine.client, futures, engine.kernels
         counts = engine.client.map(counted, futures, pure=False)
-        _, self.n = collect(source, results_of(counts), on_invalid)
-        self.m = self.n
+        _, self.n = collect(source, results_of(counts))
+        self.m, self._looked = self.n, futures
         shapes = engine.client.submit(_dimension, futures[0], pure=False)
         self.d = int(shapes.result())
+
+    def look_at(self, stride: int) -> None:
+        self._looked = self._client.map(thinned, self._futures, stride=stride, pure=False)
+        counts = self._client.map(counted, self._looked, pure=False)
+        self.m = sum(result.m for result in results_of(counts))
+
+    def turned(self, axes: Array) -> Held:
+        options = {"axes": axes, "kernels": self._kernels, "pure": False, "retries": RETRIES}
+        self._looked = self._client.map(turn, self._looked, **options)
+        self._futures = self._client.map(turn, self._futures, **options)
+        return self
 
     def total(self, query: Query, whole: bool = False) -> Ints:
         parts = self._client.map(
             totals_of_vectors,
-            self._futures,
+            self._futures if whole else self._looked,
             query=query,
             kernels=self._kernels,
             pure=False,
@@ -90,7 +101,7 @@ class _RemoteHeld(Held):
 
 
 def _on_worker(work: Any, piece: Any, *args: Any) -> Any:
-    block = read_piece(piece) if callable(piece) else np.asarray(piece)
+    block = read_piece(piece) if callable(piece) else np.asanyarray(piece)  # masks are refused
     return work(block, *args)
 
 

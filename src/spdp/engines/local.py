@@ -3,7 +3,7 @@
 Blocks are read one after the other and worked on here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from spdp.charts import Chart
 from spdp.choices import OnInvalid
 from spdp.data.source import Source
 from spdp.engines.base import (
+    Array,
     Engine,
     Held,
     Ints,
@@ -19,14 +20,16 @@ from spdp.engines.base import (
     Vectors,
     collect,
     counted,
+    thinned,
     totals_of_vectors,
+    turn,
     vectors_of,
 )
 from spdp.errors import DataError
-from spdp.kernels import Region
+from spdp.kernels import Region, kernels_for
 from spdp.queries import Query
 
-__all__ = ["LocalEngine"]
+__all__ = ["HeldArray", "LocalEngine"]
 
 
 class LocalEngine(Engine):
@@ -49,8 +52,8 @@ class LocalEngine(Engine):
         on_invalid: OnInvalid,
         keep_bytes: int,
     ) -> Held:
-        task = Task(chart, region, source.k, source.name, self.kernels)
-        return _LocalHeld(self, source, task, on_invalid, keep_bytes)
+        task = self.task(source, chart, region, on_invalid)
+        return _LocalHeld(self, source, task, keep_bytes)
 
 
 class _LocalHeld(Held):
@@ -60,19 +63,35 @@ class _LocalHeld(Held):
     content.
     """
 
-    def __init__(
-        self, engine: LocalEngine, source: Source, task: Task, on_invalid: OnInvalid, limit: int
-    ) -> None:
+    def __init__(self, engine: LocalEngine, source: Source, task: Task, limit: int) -> None:
         self._engine, self._source, self._task = engine, source, task
-        self._on_invalid, self._limit = on_invalid, limit
+        self._limit = limit
         self._kept: list[Vectors] = []
         self._stride, self._size = 1, 0
-        _, self.n = collect(source, map(counted, self._first_pass()), on_invalid)
-        self.m = sum(vectors.m for vectors in self._kept)
+        self._axes: Array | None = None  # along which coordinates are given, if not their own
+        _, self.n = collect(source, map(counted, self._first_pass()))
+        self._looked: list[Vectors] = []
+        self.look_at(1)
         self.d = len(task.region.center)
 
     def _vectors(self) -> Iterator[Vectors]:
-        return self._engine.each(self._source, vectors_of, self._task)
+        read = self._engine.each(self._source, vectors_of, self._task)
+        if self._axes is None:
+            return read
+        return (turn(vectors, self._axes, self._task.kernels) for vectors in read)
+
+    def look_at(self, stride: int) -> None:
+        thin = [thinned(vectors, stride) for vectors in self._kept] if stride > 1 else None
+        self._looked = self._kept if thin is None else thin
+        self.m = sum(vectors.m for vectors in self._looked)
+
+    def turned(self, axes: Array) -> Held:
+        lists = [self._kept] if self._looked is self._kept else [self._kept, self._looked]
+        for vectors in lists:
+            for i, block in enumerate(vectors):  # one at a time: memory stays flat
+                vectors[i] = turn(block, axes, self._task.kernels)
+        self._axes = axes if self._axes is None else self._axes @ axes
+        return self
 
     def _first_pass(self) -> Iterator[Vectors]:
         for i, vectors in enumerate(self._vectors()):
@@ -93,7 +112,27 @@ class _LocalHeld(Held):
             self._size = sum(vectors.Y.nbytes for vectors in self._kept)
 
     def total(self, query: Query, whole: bool = False) -> Ints:
-        complete = self._stride == 1 or not whole
-        parts = self._kept if complete else self._vectors()
+        if not whole:
+            parts: Iterable[Vectors] = self._looked
+        else:
+            parts = self._kept if self._stride == 1 else self._vectors()
         totals = [totals_of_vectors(vectors, query, self._task.kernels) for vectors in parts]
         return np.asarray(np.sum(totals, axis=0, dtype=np.int64))
+
+
+class HeldArray(Held):
+    """Vectors (m, d) that are here already, as they are: for simulation."""
+
+    def __init__(self, Y: Array) -> None:
+        self.Y = Y
+        self.n = self.m = len(Y)
+        self.d = Y.shape[1]
+
+    def look_at(self, stride: int) -> None:
+        """Simulations look at all of their vectors."""
+
+    def total(self, query: Query, whole: bool = False) -> Ints:
+        return query.total(self.Y, kernels_for(self.Y))
+
+    def turned(self, axes: Array) -> Held:
+        return HeldArray(kernels_for(self.Y).rotate(self.Y, np.zeros(self.d), axes))

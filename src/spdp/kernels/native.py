@@ -31,6 +31,7 @@ __all__ = [
     "log_sum",
     "log_vectors",
     "logm",
+    "rotate",
     "vector_norms",
     "vector_sum",
 ]
@@ -198,6 +199,12 @@ def vector_sum(
     total = np.zeros(Y.shape[1], np.int64)
     _native.run_vectors(np.ascontiguousarray(Y), center, 1.0 / width, radius, absolute, total=total)
     return total
+
+
+def rotate(Y: Array, center: Array, axes: Array) -> Array:
+    Z = np.empty_like(Y, order="C")
+    _native.rotate(np.ascontiguousarray(Y), center, np.ascontiguousarray(axes), Z)
+    return Z
 
 
 def vector_norms(Y: Array, center: Array, width: Array) -> Array:

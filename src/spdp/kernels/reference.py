@@ -34,6 +34,7 @@ __all__ = [
     "log_sum",
     "log_vectors",
     "logm",
+    "rotate",
     "vector_norms",
     "vector_sum",
 ]
@@ -59,7 +60,8 @@ class _Prepared(NamedTuple):
 
 def _prepare(X: NDArray[Any], slack: float = 0.0) -> _Prepared:
     """Symmetrise and scale; asymmetry is rounding up to a part of the largest entry."""
-    A = X.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        A = X.astype(np.float64)
     big = np.abs(A).max(axis=(1, 2))
     finite = np.isfinite(big)
     A[~finite] = np.eye(A.shape[1])
@@ -175,8 +177,9 @@ def enforce_norm(q: Ints) -> Ints:
     """
     over = np.flatnonzero(_norm_exceeds(q))
     while over.size:
-        shrunk = np.abs(q[over]) * (RECORD_NORM - 1) // RECORD_NORM
-        q[over] = np.sign(q[over]) * shrunk
+        norm = np.sqrt((q[over].astype(np.float64) ** 2).sum(axis=1))
+        shrink = np.minimum(1.0 - 1.0 / RECORD_NORM, RECORD_NORM / norm)
+        q[over] = np.trunc(q[over] * shrink[:, None]).astype(np.int64)
         over = over[_norm_exceeds(q[over])]
     return q
 
@@ -208,6 +211,17 @@ def vector_sum(
         q = encode_vectors(Z, np.zeros(Y.shape[1]), radius)
         total += (np.abs(q) if absolute else q).sum(axis=0)
     return total
+
+
+def rotate(Y: Array, center: Array, axes: Array) -> Array:
+    """Rows (y − center)·axes.
+
+    Coordinate by coordinate: BLAS may round a row by its place among the others.
+    """
+    Z = np.zeros_like(Y)
+    for j, axis in enumerate(axes):
+        Z += (Y[:, j] - center[j])[:, None] * axis
+    return Z
 
 
 def vector_norms(Y: Array, center: Array, width: Array) -> Array:

@@ -230,6 +230,7 @@ class Account:
         scale, d = laplace_scale_exact(sensitivity, self.budget.epsilon), len(exact)
         if scale * (d + 60 * sqrt(d)) > 2.0**61:  # the radius is Gamma(d): some 60 sd
             raise _too_small()
+        noise.check_scale(d, scale)
         factor = Fraction(query.sensitivity(Adjacency.REPLACE_ONE)) / sensitivity
         pure = float(factor * Fraction(self.budget.epsilon))
         while Fraction(pure) < factor * Fraction(self.budget.epsilon):

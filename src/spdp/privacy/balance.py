@@ -33,6 +33,7 @@ from spdp.privacy.costs import (
 
 __all__ = ["Balance", "BudgetExceeded", "total_budget"]
 
+SMALLEST_OFFER = 1e-6  # an ε whose noise can still be drawn
 MARGIN = 1 + 1e-12  # of an offer's cost, for the rounding between a release and its price
 LARGEST_SHOWN = 1e3  # μ; its ε of some 10⁵ would tell nobody anything
 
@@ -162,7 +163,7 @@ class Balance:
         was asked for, by default the budget's.
         """
         if pure is not None:
-            fits, where = self.largest_pure(factor), " (pure)"
+            fits, where = self.largest_pure(factor), " (pure: mechanism 'laplace')"
             wanted = f"epsilon = {pure / factor:.4g}{where}"
         else:
             delta, own = self.delta if delta is None else delta, mu / factor
@@ -184,7 +185,7 @@ class Balance:
 def _largest(start: float, fits: Callable[[float], bool]) -> float:
     """A number a little below ``start`` that fits: an offer must be accepted."""
     trim = 1e-9
-    while trim < 1 and start > 0:
+    while trim < 1 and start > SMALLEST_OFFER:
         if fits(start * (1 - trim)):
             return start * (1 - trim)
         trim *= 4

@@ -79,6 +79,15 @@ def laplace_vector(d: int, scale: Fraction) -> list[int]:
     >>> len(noise)
     6
     """
+    check_scale(d, scale)
+    bits = int(scale).bit_length() + 2 * d.bit_length() + GUARD_BITS
+    while (noise := propose(d, scale, os.urandom, -(-bits // 8))) is None:
+        pass
+    return noise
+
+
+def check_scale(d: int, scale: Fraction) -> None:
+    """Raise for a scale at which drawing would take for ever."""
     if d < 1:
         raise ParameterError(f"the dimension d must be at least 1, got {d}")
     if not isinstance(scale, Fraction):
@@ -91,10 +100,6 @@ def laplace_vector(d: int, scale: Fraction) -> list[int]:
             f"scale must be at least sqrt(d)/{LARGEST_SQRT_D_OVER_SCALE} = {least:.3g} lattice "
             f"steps at d = {d}, got {scale}: use a finer lattice"
         )
-    bits = int(scale).bit_length() + 2 * d.bit_length() + GUARD_BITS
-    while (noise := propose(d, scale, os.urandom, -(-bits // 8))) is None:
-        pass
-    return noise
 
 
 def propose(d: int, scale: Fraction, read: Callable[[int], bytes], size: int) -> list[int] | None:

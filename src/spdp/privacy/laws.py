@@ -18,6 +18,7 @@ __all__ = [
     "chi2_law",
     "gamma_square_law",
     "law_of",
+    "mean_law",
     "mean_of",
     "quantiles",
     "stretched_laplace_law",
@@ -29,6 +30,7 @@ Law = Any  # a frozen SciPy distribution
 Spec = dict[str, Any]
 
 LEVELS = (50, 90, 95, 99)
+LARGEST_JACOBI = 200.0  # beyond, the weights of SciPy's rule overflow
 NODES = 48  # of the quadrature in the stretched Laplace law: its error is below 1e-12
 
 
@@ -61,6 +63,19 @@ def stretched_laplace_law(d: int, scale: float, stretch: float) -> Spec:
     stretch).
     """
     return {"family": "stretched-laplace", "df": d, "scale": scale, "stretch": stretch}
+
+
+def mean_law(laplace: bool, d: int, unit: float, stretch: float) -> Spec:
+    """‖N − N'·a‖² of a noisy mean.
+
+    N has variance (or squared scale) ``unit`` a coordinate. N' is the noise of its
+    noisy count, ‖a‖² = stretch; stretch = 0 where the count is public.
+    """
+    if laplace:
+        return stretched_laplace_law(d, unit, stretch) if stretch else gamma_square_law(d, unit)
+    if not stretch:
+        return chi2_law(d, unit)
+    return weighted_chi2_law(unit * np.append(1.0 + stretch, np.ones(d - 1)))
 
 
 class _Family(NamedTuple):
@@ -98,16 +113,18 @@ class _Inverted(stats.rv_continuous):  # type: ignore[misc]
     reach: float
 
     @abstractmethod
-    def _below(self, x: float) -> float:
-        """The distribution function."""
+    def _below(self, x: Array) -> Array:
+        """The distribution function at points (m,)."""
 
     def _cdf(self, x: Array) -> Array:
-        below = np.vectorize(self._below, otypes=[np.float64])
-        return np.asarray(below(np.minimum(x, self.reach)))
+        return self._below(np.minimum(x, self.reach).ravel()).reshape(np.shape(x))
 
     def _ppf(self, p: Array) -> Array:
         def root(q: float) -> float:
-            return float(optimize.brentq(lambda x: self._below(x) - q, 0.0, self.reach, rtol=1e-9))
+            def missing(x: float) -> float:
+                return float(self._below(np.array([x]))[0] - q)
+
+            return float(optimize.brentq(missing, 0.0, self.reach, rtol=1e-9))
 
         return np.asarray(np.vectorize(root, otypes=[np.float64])(p))
 
@@ -144,9 +161,9 @@ class _WeightedChi2(_Inverted):
     def _updated_ctor_param(self) -> dict[str, Any]:
         return {"weights": self._weights}  # what SciPy needs to freeze a copy
 
-    def _below(self, x: float) -> float:
-        waves = np.sin(self._phase - self._t * x) * self._factor
-        return float(np.clip(0.5 - waves.sum(), 0.0, 1.0))
+    def _below(self, x: Array) -> Array:
+        waves = np.sin(self._phase - self._t * x[:, None]) @ self._factor
+        return np.asarray(np.clip(0.5 - waves, 0.0, 1.0))
 
     def _stats(self) -> tuple[float, float, None, None]:
         w = self._weights
@@ -179,9 +196,9 @@ class _StretchedLaplace(_Inverted):
     def _updated_ctor_param(self) -> dict[str, Any]:
         return {"d": self._d, "stretch": self._stretch}
 
-    def _below(self, x: float) -> float:
-        radius = np.sqrt(x / np.maximum(self._factor, 1e-300))
-        return float(self._mass @ special.gammainc(self._d + 1, radius))
+    def _below(self, x: Array) -> Array:
+        radius = np.sqrt(x[:, None] / np.maximum(self._factor, 1e-300))
+        return np.asarray(special.gammainc(self._d + 1, radius) @ self._mass)
 
     def _stats(self) -> tuple[float, None, None, None]:
         return float((self._d + 2) * (self._d + self._stretch)), None, None, None
@@ -197,6 +214,9 @@ class _StretchedLaplace(_Inverted):
 @lru_cache(maxsize=64)
 def _beta_rule(a: float, b: float) -> tuple[Array, Array]:
     """Nodes and masses of a Gauss rule for Beta(a, b)."""
+    if b > LARGEST_JACOBI:  # Beta(a, b) is near Gamma(a)/b, as b grows
+        x, w = special.roots_genlaguerre(NODES, a - 1.0)
+        return x / (b + a - 1.0 + x), w / w.sum()
     x, w = special.roots_jacobi(NODES, b - 1.0, a - 1.0)
     return 0.5 * (1.0 + x), w / w.sum()
 

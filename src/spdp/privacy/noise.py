@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.privacy.exact_laplace import laplace_vector
+from spdp.privacy.exact_laplace import check_scale, laplace_vector
 
-__all__ = ["gaussian", "laplace"]
+__all__ = ["check_scale", "gaussian", "laplace"]
 
 Ints = NDArray[np.int64]
 Generator = np.random.Generator | None

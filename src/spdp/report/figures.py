@@ -164,16 +164,16 @@ def _outline(matrix: Array) -> Array:
     return np.asarray(root @ np.stack([np.cos(angle), np.sin(angle)]))
 
 
-def error_curve(law: Any, quantiles: dict[str, float], distance: str) -> str:
-    """Distribution function of the root of ``law``, with two quantiles marked."""
-    right = float(np.sqrt(law.ppf(0.999)))
-    x = np.linspace(0.0, right, 161)
+def error_curve(bounds: dict[int, float], distance: str) -> str:
+    """Bounds on the error by probability in percent; 50 and 95 % are marked."""
+    x, p = np.array(list(bounds.values())), np.array(list(bounds)) / 100
+    right = 1.05 * float(x.max())
 
     def paint(figure: Any) -> None:
         axes = figure.subplots()
-        axes.plot(x, law.cdf(x**2), color=LINE, linewidth=2)
+        axes.plot(x, p, color=LINE, linewidth=2)
         for level in (50, 95):
-            _mark(axes, float(np.sqrt(quantiles[f"{level}%"])), level, right)
+            _mark(axes, bounds[level], level, right)
         axes.set(xlim=(0, right), ylim=(0, 1.02), ylabel="probability")
         axes.set_xlabel(f"{distance} distance")
         axes.spines[["top", "right"]].set_visible(False)

@@ -12,6 +12,8 @@ from spdp.report import figures, words
 
 __all__ = ["html_report"]
 
+LEVELS = (5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 98, 99)  # of the curve, in percent
+
 
 def html_report(release: Release) -> str:
     """The matrix, the guarantee in plain words, the error's law and the certificate.
@@ -55,8 +57,9 @@ def _figures(release: Release) -> list[tuple[str, str]]:
     if len(value) in (2, 3) and np.linalg.eigvalsh(value)[0] > 0:
         caption = "Its ellipse." if len(value) == 2 else "Its ellipsoid, seen along each axis."
         drawn.append((figures.ellipses(value), caption))
-    law = figures.error_curve(release.squared_error, c["squared_error_quantiles"], c["distance"])
-    drawn.append((law, "The law of the stated error: how likely it is to stay below a distance."))
+    bounds = {level: release.error_bound(level / 100) for level in LEVELS}
+    curve = figures.error_curve(bounds, c["distance"])
+    drawn.append((curve, "The error stays below a distance with at least this probability."))
     return drawn
 
 

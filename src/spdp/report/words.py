@@ -75,8 +75,8 @@ def _rounding(c: Certificate) -> list[str]:
 def accuracy(c: Certificate) -> str:
     """The 95 % bound, as a bound on the error that :func:`coverage` describes."""
     return (
-        f"With a probability of 95 %, the error stated here is at most {_root(c, '95%')} "
-        f"({c['distance']} distance)."
+        f"With a probability of at least 95 %, the {c['distance']} distance from this matrix "
+        f"to what it estimates is at most {c['error_bound']['95%']:.4g}."
     )
 
 
@@ -94,8 +94,9 @@ def facts(c: Certificate) -> dict[str, str]:
         "method": _method(c),
         COUNTED.get(c["unit"], "records"): _size(c),
         "domain": _domain(c["domain"]),
-        "error, rms": f"{sqrt(c['expected_squared_error']):.4g} ({c['distance']})",
-        "error, 95 %": f"at most {_root(c, '95%')} ({c['distance']})",
+        "error, rms": _rms(c),
+        "error, 95 %": f"at most {c['error_bound']['95%']:.4g} ({c['distance']})",
+        "within reach, 95 %": _within(c),
         "the error covers": c["error_statement"],
     }
     return {name: text for name, text in rows.items() if text}
@@ -131,5 +132,14 @@ def _domain(domain: dict[str, Any] | None) -> str | None:
     return f"{domain['type']}: {', '.join(numbers)}"
 
 
-def _root(c: Certificate, level: str) -> str:
-    return f"{sqrt(c['squared_error_quantiles'][level]):.4g}"
+def _rms(c: Certificate) -> str | None:
+    square = c["expected_squared_error"]
+    return None if square is None else f"{sqrt(square):.4g} ({c['distance']})"
+
+
+def _within(c: Certificate) -> str | None:
+    """The sharper bound, for the mean of records pulled to within a reach."""
+    within = c["error_bound_within"]
+    if within is None:
+        return None
+    return f"at most {within['95%']:.4g}, from {within['estimand']}"

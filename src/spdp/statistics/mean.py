@@ -17,20 +17,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spdp.certificate import MOVED
 from spdp.charts import Chart, chart_of
 from spdp.choices import Method, OnInvalid, choose
 from spdp.data.source import as_source
 from spdp.domain import Domain, check_domain
 from spdp.engines import Engine, engine_for
-from spdp.errors import ParameterError
 from spdp.privacy.account import Account, Seed
+from spdp.privacy.bounds import Bound
 from spdp.privacy.costs import Budget
-from spdp.privacy.laws import weighted_chi2_law
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM
-from spdp.release import Release, publish
-from spdp.statistics.plan import OneShot, choose_method, plan_one_shot
-from spdp.statistics.search import KEEP_BYTES, Search
+from spdp.release import Release, publish, stated_bounds
+from spdp.statistics.plan import OneShot, plan_one_shot, settle_method
+from spdp.statistics.reference import Reference
+from spdp.statistics.search import KEEP_BYTES, Found, Search
 from spdp.statistics.sums import LatticeSum
 
 __all__ = ["private_mean", "release_sum"]
@@ -40,10 +41,11 @@ UPPER_LAW = (
     "upper bound on the law of the distance between the value and the estimand: the law of "
     "the noise, before the value was brought back into the domain, which only brings it closer"
 )
-NOISE_ONLY = (
-    "the law is that of the noise; the bias from clipping records outside the last ball is "
-    "not known"
+WHOLE_ERROR = (
+    "the bound covers the whole error (noise, clipping and shrinkage) with at least the "
+    "stated probability over the noise, whatever the records are"
 )
+WITHIN = "the mean of the records pulled to within {reach:.4g} of a released centre"
 
 
 def private_mean(
@@ -60,6 +62,7 @@ def private_mean(
     ledger: Ledger | None = None,
     label: str | None = None,
     random_state: Seed = None,
+    reference: Reference | None = None,
     engine: Engine | None = None,
 ) -> Release:
     """Release the Fréchet mean of SPD matrices with differential privacy.
@@ -95,6 +98,10 @@ def private_mean(
     random_state : None, int or Generator
         None: operating-system entropy, a private result. A seed means simulation: the
         certificate says ``private: false``.
+    reference : Reference, optional
+        Where the data are expected to lie, from data that are already public. The
+        adaptive method starts there, after a private check, where few records are at
+        hand.
     engine : Engine, optional
         Where to work: by default here, or on the cluster that a Dask array lies on.
 
@@ -113,9 +120,10 @@ def private_mean(
     ((2, 2), True)
     """
     policy = choose(OnInvalid, on_invalid, "on_invalid")
-    wanted = choose(Method, method, "method")
     chart = chart_of(metric)
     source = as_source(X)
+    if reference is not None:
+        reference.check(source.k, chart.name)
     shot = plan_one_shot(
         source.k,
         epsilon=epsilon,
@@ -125,15 +133,7 @@ def private_mean(
         adjacency=adjacency,
         chart=chart,
     )
-    if wanted is Method.ADAPTIVE and (
-        delta == 0 or mechanism == "laplace" or adjacency != "replace-one"
-    ):
-        raise ParameterError(
-            "method='adaptive' needs Gaussian noise: delta > 0, mechanism 'auto' or "
-            "'gaussian', replace-one adjacency"
-        )
-    if wanted is Method.AUTO:
-        wanted = Method(choose_method(shot, source.n, epsilon, delta, mechanism))
+    wanted = settle_method(method, shot, source.n, epsilon, delta, mechanism)
     engine = engine or engine_for(source)
     paying: dict[str, Any] = {"ledger": ledger, "label": label, "random_state": random_state}
     if wanted is Method.ADAPTIVE:
@@ -145,7 +145,7 @@ def private_mean(
     region = domain.region(source.k, chart)
     if wanted is Method.ADAPTIVE:
         held = engine.hold(source, chart, region, policy, KEEP_BYTES)
-        return _adaptive(Search(held, region, account), domain, chart)
+        return _adaptive(Search(held, account, region, reference), domain, chart)
     private_count = shot.query.weight > 0  # then whether there are records is private too
     totals, n = engine.total(source, chart, region, [shot.query], policy, private_count)
     return _one_shot(shot, account, totals[0], n)
@@ -188,16 +188,18 @@ def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int)
     public = query.weight == 0
     count = float(n) if public else max(1.0, float(noisy[-1] / query.weight))
     region = shot.domain.region(shot.k, chart)
-    y = region.center + noisy[: len(region.center)] * (query.step / count)
+    y = chart.project(region.center + noisy[: len(region.center)] * (query.step / count), region)
+    z = chart.representable(y)
+    law, shift = shot.law(count), float(np.linalg.norm(z - y))
     return publish(
         account,
-        chart.matrices(chart.project(y, region)),
-        shot.law(count),
+        chart.matrices(z),
+        Bound.shifted(law, shift) if shift else law,
         method="oneshot",
         metric=chart.name,
         estimand=ESTIMAND.format(distance=chart.distance),
         distance=chart.distance,
-        error_statement=UPPER_LAW,
+        error_statement=MOVED if shift else UPPER_LAW,
         n=n if public else None,
         n_estimate=None if public else count,
         k=shot.k,
@@ -211,20 +213,36 @@ def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int)
 def _adaptive(search: Search, domain: Domain, chart: Chart) -> Release:
     """Run a search, and say what its last answer means."""
     found = search.run()
-    account, n = search.account, search.n
+    account, last = search.account, search.account.steps[-1]
+    reference = search.reference
+    y = chart.project(found.y, search.region)
+    z = chart.representable(y)
     return publish(
         account,
-        chart.matrices(chart.project(found.y, search.region)),
-        weighted_chi2_law(found.variances),
+        chart.matrices(z),
+        found.bound.moved(float(np.linalg.norm(z - y))),
         method="adaptive",
         metric=chart.name,
         estimand=ESTIMAND.format(distance=chart.distance),
         distance=chart.distance,
-        error_statement=NOISE_ONLY,
-        n=n,
+        error_statement=WHOLE_ERROR,
+        error_bound_within=_within(found),
+        n=search.n,
         k=chart.size(search.d),
         domain=domain.describe(),
-        sensitivity=2.0 * found.radius / n,
-        sigma=2.0 * found.radius / n / account.steps[-1]["mu"],
-        lattice_step=found.radius / RECORD_NORM,
+        sensitivity=2.0 * last["radius"] / search.n,
+        sigma=last["scale"] * last["radius"] / RECORD_NORM / search.n,
+        lattice_step=last["radius"] / RECORD_NORM,
+        reference=None if reference is None else reference.digest,
     )
+
+
+def _within(found: Found) -> dict[str, Any] | None:
+    """The sharper bound, with the mean that it holds for."""
+    if found.within is None or found.reach is None:
+        return None
+    return {
+        **stated_bounds(found.within),
+        "estimand": WITHIN.format(reach=found.reach),
+        "reach": found.reach,
+    }

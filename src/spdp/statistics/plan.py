@@ -4,27 +4,17 @@ Noise, scale, error law.
 """
 
 from dataclasses import dataclass
-from math import ceil
-
-import numpy as np
 
 from spdp.charts import CHARTS, Chart
-from spdp.choices import Adjacency, Mechanism, Noise, choose
+from spdp.choices import Adjacency, Mechanism, Method, Noise, choose
 from spdp.domain import Domain, check_domain
 from spdp.errors import ParameterError
 from spdp.privacy.account import laplace_scale_exact, lattice_scale
 from spdp.privacy.costs import Budget
-from spdp.privacy.laws import (
-    Spec,
-    chi2_law,
-    gamma_square_law,
-    mean_of,
-    stretched_laplace_law,
-    weighted_chi2_law,
-)
-from spdp.queries import RECORD_NORM, VectorSum, whole_domain_sum
+from spdp.privacy.laws import Spec, mean_law, mean_of
+from spdp.queries import RECORD_NORM, VectorSum, count_weight, whole_domain_sum
 
-__all__ = ["OneShot", "choose_method", "plan_one_shot"]
+__all__ = ["OneShot", "choose_method", "plan_one_shot", "settle_method"]
 
 LOGEUCLID = CHARTS["logeuclid"]
 
@@ -64,16 +54,10 @@ class OneShot:
         the mean from the centre: the law at the largest ‖m‖ is given, which is never
         too small.
         """
-        d = len(self.query.center)
         unit = (self.scale * self.query.step / n) ** 2
         weight = self.query.weight
-        if not weight:
-            law = gamma_square_law if self.noise is Noise.LAPLACE else chi2_law
-            return law(d, unit)
-        stretch = (RECORD_NORM / weight) ** 2
-        if self.noise is Noise.LAPLACE:
-            return stretched_laplace_law(d, unit, stretch)
-        return weighted_chi2_law(unit * np.append(1.0 + stretch, np.ones(d - 1)))
+        stretch = (RECORD_NORM / weight) ** 2 if weight else 0.0
+        return mean_law(self.noise is Noise.LAPLACE, len(self.query.frame.center), unit, stretch)
 
     def expected_squared_error(self, n: float) -> float:
         return mean_of(self.law(n))
@@ -97,10 +81,8 @@ def plan_one_shot(
     wanted = choose(Mechanism, mechanism, "mechanism")
     neighbours = choose(Adjacency, adjacency, "adjacency")
     region = check_domain(domain).region(k, chart)
-    weight = 0
-    if neighbours is Adjacency.ADD_REMOVE:
-        # w = 2³⁰·d^(-1/4) minimises the worst-case error of (noisy sum)/(noisy count)
-        weight = ceil(RECORD_NORM * len(region.center) ** -0.25)
+    private = neighbours is Adjacency.ADD_REMOVE  # the number of records
+    weight = count_weight(len(region.center)) if private else 0
     query = whole_domain_sum(region, weight)
     shots = [
         OneShot(budget, neighbours, domain, k, query, chart)
@@ -167,3 +149,19 @@ def choose_method(
         chart=shot.chart,
     )
     return "oneshot" if 2.0 * loss < gaussian.expected_squared_error(n) else "adaptive"
+
+
+def settle_method(
+    method: str, shot: OneShot, n: int | None, epsilon: float, delta: float, mechanism: str
+) -> Method:
+    """The method that will run where ``method`` is asked for, if it can."""
+    wanted = choose(Method, method, "method")
+    if wanted is Method.AUTO:
+        return Method(choose_method(shot, n, epsilon, delta, mechanism))
+    gaussian = delta > 0 and mechanism != Mechanism.LAPLACE
+    if wanted is Method.ADAPTIVE and not (gaussian and shot.adjacency is Adjacency.REPLACE_ONE):
+        raise ParameterError(
+            "method='adaptive' needs Gaussian noise: delta > 0, mechanism 'auto' or "
+            "'gaussian', replace-one adjacency"
+        )
+    return wanted

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spdp.certificate import strict_json
 from spdp.charts import chart_of
 from spdp.choices import OnInvalid, choose
 from spdp.data.source import as_source
@@ -133,7 +134,7 @@ class LatticeSum:
         """Read a sum file back, or say what is wrong with it."""
         file = Path(path)
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
+            content = strict_json(file.read_text(encoding="utf-8"))
             if not isinstance(content, dict) or content.get("format") != "spdp-sum":
                 raise DataError("not a sum file")
             if content["version"] != VERSION:
@@ -175,7 +176,8 @@ def _checked(body: dict[str, Any]) -> LatticeSum:
         raise DataError(f"its total does not have the {chart.dimension(k)} coordinates of k = {k}")
     if not all(_whole(v) and abs(v) <= n * RECORD_NORM for v in total):
         raise DataError(f"its total is not one of {n} records")
-    if not readings or not all(isinstance(mark, str) for mark in readings):
+    marks = readings if isinstance(readings, list) else []
+    if not marks or not all(isinstance(mark, str) and len(mark) == 32 for mark in marks):
         raise DataError("it does not say what went into it")
     domain = domain_of(body["domain"])
     domain.region(k, chart)

@@ -175,14 +175,14 @@ def need(module: str, extra: str, file: Path) -> Any:
 def stack(file: Path, shape: tuple[int, ...], dtype: Any, array: str = "", unit: int = 1) -> Layout:
     """Layout of an array (n, k, k) of real numbers; anything else is an error."""
     if not is_stack(shape):
-        raise DataError(f"{file}: array of shape {shape}; expected (n, k, k) with n >= 1")
+        raise DataError(f"{file}: array of shape {shape}; expected (n, k, k)")
     n, k, _ = shape
     return Layout(file, n, k, real(file, dtype), array, unit)
 
 
 def is_stack(shape: tuple[int, ...]) -> bool:
     """Whether an array of this shape holds matrices, one per row."""
-    return len(shape) == 3 and shape[1] == shape[2] and 0 not in shape
+    return len(shape) == 3 and shape[1] == shape[2] > 0
 
 
 def real(file: Path, dtype: Any) -> np.dtype[Any]:

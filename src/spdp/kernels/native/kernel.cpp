@@ -564,7 +564,7 @@ void vector_pass(const VectorJob& job, int64_t begin, int64_t end, int64_t* tota
         const double factor = (scaled > 1.0 ? LATTICE / scaled : LATTICE) * inverse;
         double size = 0;
         for (int64_t j = 0; j < d; ++j) {
-            const double q = double(int32_t(z[j] * factor));
+            const double q = double(int32_t(std::min(std::max(z[j] * factor, -LATTICE), LATTICE)));
             z[j] = job.absolute ? std::fabs(q) : q;
         }
         Vec sizes = {};
@@ -576,6 +576,32 @@ void vector_pass(const VectorJob& job, int64_t begin, int64_t end, int64_t* tota
         if (++pending == FLUSH) flush();
     }
     flush();
+}
+
+// R rows of a rotation at once, so that they share the axes' loads; each row's sum runs over j in order, whatever R is.
+template <int R> INLINE void rotate_rows_together(const RotateJob& job, int64_t row) {
+    const int64_t d = job.d, whole = d / LANES * LANES;
+    for (int64_t l = 0; l < whole; l += LANES) {
+        Vec sums[R] = {};
+        for (int64_t j = 0; j < d; ++j) {
+            Vec axis;
+            std::memcpy(&axis, job.axes + j * d + l, sizeof axis);
+            for (int r = 0; r < R; ++r) sums[r] += (job.y[(row + r) * d + j] - job.center[j]) * axis;
+        }
+        for (int r = 0; r < R; ++r) std::memcpy(job.out + (row + r) * d + l, &sums[r], sizeof(Vec));
+    }
+    for (int64_t l = whole; l < d; ++l)
+        for (int r = 0; r < R; ++r) {
+            double sum = 0;
+            for (int64_t j = 0; j < d; ++j) sum += (job.y[(row + r) * d + j] - job.center[j]) * job.axes[j * d + l];
+            job.out[(row + r) * d + l] = sum;
+        }
+}
+
+void rotate_pass(const RotateJob& job, int64_t begin, int64_t end) {
+    int64_t i = begin;
+    for (; i + 8 <= end; i += 8) rotate_rows_together<8>(job, i);
+    for (; i < end; ++i) rotate_rows_together<1>(job, i);
 }
 
 // Two vectors per pack while the working set of a batch stays in the first-level cache.

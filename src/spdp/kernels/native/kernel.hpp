@@ -2,6 +2,7 @@
 #pragma once
 #include "constants.hpp"  // generated from kernels/constants.py
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -46,6 +47,15 @@ struct VectorJob {
     double* distance = nullptr;      // (m,) norms of z before clipping, or null
     bool sum = true;                 // whether to add up lattice points
 };
+// Rows z = (y - center) axes of log-vectors y (m, d); each row is computed on its own.
+struct RotateJob {
+    int64_t m = 0, d = 0;
+    const double* y = nullptr;
+    const double* center = nullptr;  // (d,)
+    const double* axes = nullptr;    // (d, d), row j multiplies coordinate j
+    double* out = nullptr;           // (m, d)
+};
+typedef void (*RotatePass)(const RotateJob& job, int64_t begin, int64_t end);
 typedef void (*VectorPass)(const VectorJob& job, int64_t begin, int64_t end, int64_t* total);
 
 // The rule of the lattice: the sum of squares of an integer vector, held as doubles `stride` apart, is at most
@@ -58,10 +68,8 @@ inline void enforce_norm(double* q, int64_t stride, int64_t dim) {
             square += uint64_t(v * v);
         }
         if (square <= (unsigned __int128)1 << (2 * LATTICE_BITS)) return;
-        for (int64_t j = 0; j < dim; ++j) {
-            const int64_t v = int64_t(q[j * stride]), size = (std::llabs(v) * ((1LL << LATTICE_BITS) - 1)) >> LATTICE_BITS;
-            q[j * stride] = double(v < 0 ? -size : size);
-        }
+        const double norm = double(1LL << LATTICE_BITS), shrink = std::min(1.0 - 1.0 / norm, norm / std::sqrt(double(square)));
+        for (int64_t j = 0; j < dim; ++j) q[j * stride] = std::trunc(q[j * stride] * shrink);
     }
 }
 

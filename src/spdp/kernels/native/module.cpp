@@ -23,15 +23,18 @@ using namespace nb::literals;
 namespace baseline {
 spdp::Worker* make_worker(int k);
 void vector_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
+void rotate_pass(const spdp::RotateJob& job, int64_t begin, int64_t end);
 }
 #ifdef SPDP_X86
 namespace avx2 {
 spdp::Worker* make_worker(int k);
 void vector_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
+void rotate_pass(const spdp::RotateJob& job, int64_t begin, int64_t end);
 }
 namespace avx512 {
 spdp::Worker* make_worker(int k);
 void vector_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
+void rotate_pass(const spdp::RotateJob& job, int64_t begin, int64_t end);
 }
 #endif
 
@@ -68,6 +71,14 @@ spdp::VectorPass vector_pass() {
     if (chosen == "avx2") return avx2::vector_pass;
 #endif
     return baseline::vector_pass;
+}
+
+spdp::RotatePass rotate_pass() {
+#ifdef SPDP_X86
+    if (chosen == "avx512") return avx512::rotate_pass;
+    if (chosen == "avx2") return avx2::rotate_pass;
+#endif
+    return baseline::rotate_pass;
 }
 
 // Runs `work` on all threads; each takes chunks from the counter it is given until there are none. The first failure is passed on.
@@ -200,6 +211,25 @@ void run_vectors(const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::
     });
 }
 
+void rotate(const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& y, Vector center, Vector axes,
+            Output<double> out) {
+    spdp::RotateJob job;
+    job.m = int64_t(y.shape(0));
+    job.d = int64_t(y.shape(1));
+    if (int64_t(center.size()) != job.d || int64_t(axes.size()) != job.d * job.d || int64_t(out.size()) != job.m * job.d)
+        throw std::invalid_argument("an array has the wrong size");
+    job.y = y.data();
+    job.center = center.data();
+    job.axes = axes.data();
+    job.out = out.data();
+    nb::gil_scoped_release release;
+    const int64_t size = std::max<int64_t>(16, 262144 / std::max<int64_t>(1, job.d * job.d)), chunks = (job.m + size - 1) / size;
+    const auto pass = rotate_pass();
+    share(chunks, [&](std::atomic<int64_t>& next) {
+        for (int64_t i; (i = next++) < chunks;) pass(job, i * size, std::min(job.m, (i + 1) * size));
+    });
+}
+
 }  // namespace
 
 // For threadpoolctl, which finds and calls these by name.
@@ -215,6 +245,7 @@ NB_MODULE(_native, module) {
                "log_low"_a = 0.0, "log_high"_a = 0.0, "radius"_a = 1.0, "slack"_a = 0.0);
     module.def("run_vectors", &run_vectors, "y"_a, "center"_a, "inverse"_a, "radius"_a = 1.0, "absolute"_a = false,
                "total"_a.none() = nb::none(), "distance"_a.none() = nb::none());
+    module.def("rotate", &rotate, "y"_a, "center"_a, "axes"_a, "out"_a);
     module.def("get_num_threads", [] { return threads.load(); });
     module.def("set_num_threads", &spdp_set_num_threads);
     module.def("instruction_set", [] { return chosen; });

@@ -1,0 +1,210 @@
+r"""What public data say of where private data may lie: a centre and principal axes.
+
+A reference is public: another study, a template, an open data set. It is never computed
+from the data to be protected. The search checks privately that it fits before it relies
+on it.
+"""
+
+import hashlib
+import os
+import tempfile
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.blocks import invalid_matrix
+from spdp.charts import Chart, chart_of
+from spdp.data.source import Source, as_source
+from spdp.engines import engine_for
+from spdp.engines.base import Task, vectors_of
+from spdp.errors import DataError, ParameterError
+from spdp.frame import Frame
+from spdp.progress import track
+
+__all__ = ["Reference"]
+
+Array = NDArray[np.float64]
+
+NARROWEST = 0.02  # of the widest axis: public data may be fewer than dimensions
+ANYWHERE = 1e100  # radius of a ball that holds all matrices
+FORMAT = "spdp-reference-1"
+ARRAYS = ("center", "width", "axes", "sample", "spread", "n")
+FIELDS = (*ARRAYS, "format", "metric", "digest")
+SQUARE = 1e-8  # by how much axes may fail to be orthonormal
+SAMPLE = 2000  # records at least, if there are, that are kept for plans
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Centre and shape of public data; ``frame`` has units w_j = √(s_j/mean s).
+
+    Attributes
+    ----------
+    frame : Frame
+        Centre, principal axes and units; s_j is the standard deviation along axis j.
+    sample : array (m, d)
+        Vectors of some of the public records, on which plans are simulated: how heavy
+        and how skewed data are, no few numbers say.
+    spread : float
+        Root mean square distance from the centre, √Σ s_j².
+    n : int
+        Number of public records.
+    metric : str
+        The metric of the chart that all this is in.
+    """
+
+    frame: Frame
+    sample: Array = field(repr=False)
+    spread: float
+    n: int
+    metric: str = "logeuclid"
+
+    @staticmethod
+    def from_public(X_public: Any, metric: str = "logeuclid") -> "Reference":
+        """The reference that public SPD matrices give.
+
+        ``X_public`` is an array (n, k, k), or anything
+        :func:`spdp.data.source.as_source` takes. Must not hold data to be protected.
+        """
+        source, chart = as_source(X_public, "X_public"), chart_of(metric)
+        return Reference._of(*_moments(source, chart), chart.name)
+
+    @staticmethod
+    def from_vectors(Y: Array) -> "Reference":
+        """The same from their log-vectors (n, d)."""
+        covariance = np.atleast_2d(np.cov(Y.T, bias=True))
+        return Reference._of(Y.mean(axis=0), covariance, len(Y), _thinned(Y)[0])
+
+    @staticmethod
+    def _of(
+        center: Array, covariance: Array, n: int, sample: Array, metric: str = "logeuclid"
+    ) -> "Reference":
+        if n < 2:
+            raise DataError("a reference needs at least 2 public records")
+        values, V = np.linalg.eigh(covariance)
+        along = np.sqrt(np.maximum(values, 0.0))
+        along = np.maximum(along, max(NARROWEST * float(along[-1]), 1e-12))
+        width = np.sqrt(along / along.mean())
+        spread = float(np.sqrt(max(values.sum(), 0.0)))
+        return Reference(Frame(center, width, V), sample, spread, n, metric)
+
+    @property
+    def k(self) -> int:
+        """Size of the public matrices."""
+        return chart_of(self.metric).size(len(self.frame.center))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of centre, units and axes, for the certificate."""
+        parts = (self.frame.center, self.frame.width, self.frame.axes)
+        data = b"".join(np.ascontiguousarray(part, "<f8").tobytes() for part in parts)
+        return hashlib.sha256(data).hexdigest()
+
+    def check(self, k: int, metric: str = "logeuclid") -> None:
+        """Refuse to be used for records of another size or metric."""
+        if self.k != k:
+            raise ParameterError(
+                f"the reference is of {self.k}×{self.k} matrices, the records are {k}×{k}"
+            )
+        if self.metric != metric:
+            raise ParameterError(f"the reference is of metric {self.metric!r}, not {metric!r}")
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write an .npz file; an existing one is replaced with ``force`` only."""
+        file = Path(path)
+        if not force and os.path.lexists(file):
+            raise DataError(f"{file}: exists already", ask="force")
+        content = {
+            "format": FORMAT,
+            "metric": self.metric,
+            "center": self.frame.center,
+            "width": self.frame.width,
+            "axes": self.frame.axes,
+            "sample": self.sample,
+            "spread": self.spread,
+            "n": self.n,
+            "digest": self.digest,
+        }
+        with tempfile.TemporaryDirectory(dir=file.absolute().parent, prefix=".partial-") as scratch:
+            draft = Path(scratch) / "reference.npz"
+            np.savez(draft, **content)  # type: ignore[arg-type]
+            os.replace(draft, file)
+        return file
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Reference":
+        """Read back what :meth:`save` wrote, or say what is wrong with it."""
+        file = Path(path)
+        try:
+            with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+                if not set(FIELDS) <= set(archive):
+                    raise DataError("not a reference; spdp reference makes one")
+                content = {name: archive[name] for name in FIELDS}
+            return _checked(content)
+        except (DataError, ParameterError) as error:
+            raise DataError(f"{file}: {error.message}") from None
+        except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile) as error:
+            raise DataError(f"{file}: cannot be read as a reference, .npz ({error})") from None
+
+
+def _checked(content: dict[str, NDArray[Any]]) -> Reference:
+    """A reference whose every number is possible, or what is not."""
+    if str(content["format"]) != FORMAT:
+        raise DataError(f"has format {str(content['format'])!r}, this spdp reads {FORMAT!r}")
+    numbers = {name: np.asarray(content[name], np.float64) for name in ARRAYS}
+    for name, value in numbers.items():
+        if not np.isfinite(value).all():
+            raise DataError(f"its {name} is not finite")
+    center, width, axes, sample, spread, n = (numbers[name] for name in ARRAYS)
+    metric = str(content["metric"])
+    d = center.size
+    if center.ndim != 1 or chart_of(metric).size(d) < 1:
+        raise DataError(f"its centre of shape {center.shape} is that of no matrices")
+    if width.shape != (d,) or not (width > 0).all():
+        raise DataError(f"its width is not {d} positive numbers")
+    if axes.shape != (d, d) or np.abs(axes.T @ axes - np.eye(d)).max() > SQUARE:
+        raise DataError(f"its axes are not {d} orthonormal vectors")
+    if sample.ndim != 2 or sample.shape[1] != d or len(sample) < 2:
+        raise DataError(f"its sample of shape {sample.shape} is not of vectors of {d} numbers")
+    if spread.ndim or spread < 0 or n.ndim or n < 2 or n != int(n):
+        raise DataError("its spread or number of records is not possible")
+    reference = Reference(Frame(center, width, axes), sample, float(spread), int(n), metric)
+    if str(content["digest"]) != reference.digest:
+        raise DataError("damaged, its digest does not agree")
+    return reference
+
+
+def _moments(source: Source, chart: Chart) -> tuple[Array, Array, int, Array]:
+    """Mean and covariance of the records' vectors, their number, and some of them."""
+    d = chart.dimension(source.k)
+    region = chart.ball(None, ANYWHERE, source.k)
+    task = Task(chart, region, source.k, source.name)
+    mean, scatter, n = np.zeros(d), np.zeros((d, d)), 0
+    sample, stride = np.empty((0, d)), 1
+    with track("reading public records", source.n) as advance:
+        for Y, m, fault in engine_for(source).each(source, vectors_of, task):
+            if fault is not None:
+                raise invalid_matrix(fault[1], (n + fault[0],))
+            if m == 0:
+                continue
+            center = Y.mean(axis=0)
+            inner, step = Y - center, center - mean
+            scatter += inner.T @ inner + np.outer(step, step) * (n * m / (n + m))
+            mean += step * (m / (n + m))
+            n += m
+            sample, times = _thinned(np.concatenate([sample, Y[::stride]]))
+            stride *= times
+            advance(m)
+    return mean, scatter / max(n, 1), n, sample
+
+
+def _thinned(Y: Array) -> tuple[Array, int]:
+    """Every 2nd, 4th, … row, so that no more than 2·SAMPLE are left; and which."""
+    times = 1
+    while len(Y) > 2 * SAMPLE * times:
+        times *= 2
+    return Y[::times], times

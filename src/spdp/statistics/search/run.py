@@ -1,0 +1,334 @@
+r"""A private search for where the data are, and the mean taken there.
+
+A public domain is far wider than the data in it. Log-Euclidean means are means in R^d,
+so a few cheap private queries find centre, spread and shape, and the mean is taken in
+an ellipsoid as small as the data:
+
+1. *rounds*: a noisy mean clipped to the current ball, shrunk toward its centre, is the
+   next centre; a noisy mean distance to it sets the next, smaller ball;
+2. *shape*: mean absolute values per coordinate, then the correlation matrix in those
+   units, give principal axes and a unit along each (:mod:`.shape`);
+3. *centre*: one more mean in that shape, so that clipping does not pull toward a poor
+   centre;
+4. *tail*: a histogram of distances; the radius balances noise against clipping
+   (:mod:`.tail`);
+5. *excess*: the mean distance by which the chosen ellipsoid clips. It makes the error
+   bound (:mod:`spdp.privacy.bounds`), and where it says that clipping costs more than
+   the whole domain would, the rest is spent there, shrunk toward the centre found;
+6. *mean*: the clipped mean with all that is left.
+
+Where the noise is too large to find a ball, all is spent on one mean over the domain,
+shrunk toward its centre; where the data fill the domain, the first round and the rest
+are combined. A public reference (:mod:`spdp.statistics.reference`) that fits replaces
+steps 2 to 4.
+
+All choices are functions of public numbers and of released ones. Each query's integers
+and sensitivity are in :mod:`spdp.queries`; shares of μ² add up to at most 1 in the
+account.
+"""
+
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from spdp.engines import Held
+from spdp.frame import Frame
+from spdp.kernels import Region
+from spdp.privacy.account import Account
+from spdp.privacy.bounds import ELLIPSOID_PART, RETREAT_PART
+from spdp.queries import RECORD_NORM, AbsoluteSum, CorrelationSum, Histogram
+from spdp.statistics.reference import Reference
+from spdp.statistics.search.shape import axis_frame, principal_frame, spreads
+from spdp.statistics.search.shrink import (
+    COVERED_FROM,
+    blocks_of,
+    shrink,
+    shrink_best,
+    shrink_but,
+)
+from spdp.statistics.search.state import REACH_SHARE, Excess, Found, State, clip
+from spdp.statistics.search.tail import Tail, tail_edges
+
+__all__ = ["Search"]
+
+Array = NDArray[np.float64]
+
+# Resolutions n·μ/√d from which a step pays, and up to which a public reference does.
+ROUNDS_FROM, TRACE_FROM, SHAPE_FROM, CORRELATE_FROM, REFERENCE_UP_TO = 4.0, 2.0, 18.0, 30.0, 15.0
+MANY = 20  # dimensions from which a trace or a ball in a full domain are worth their price
+CORRELATE_UP_TO = 500  # dimensions: beyond, the matrix costs more time than it gains
+# Rounds. A share (factor/resolution)² of μ² makes the ball shrink to about half its
+# radius.
+MAX_ROUNDS = 8
+ROUND_FACTOR, ROUND_FACTOR_SHARP, SHARP = 3.6, 4.0, 15.0
+ROUND_LEAST, ROUND_MOST = 0.015, 0.2
+DISTANCE_PART, DISTANCE_FACTOR, DISTANCE_MOST = 0.2, 10.0, 0.05
+BALL, BALL_WIDE = 0.8, 0.95  # next radius over the typical distance
+SETTLED = 0.12  # squared error of the centre over squared distance that ends the rounds
+SHRUNK = 0.85  # a ball above this share of the last one has stopped shrinking
+WIDE, WIDE_CLEAR = 0.45, 2.0  # distance over the domain's radius, by so many sd of its noise,
+WIDE_FROM = 8.0  # of data that nearly fill it; a ball in there pays from this resolution
+KEPT = 0.23  # of μ², for the last mean at least
+# Later steps: shares clip((factor/resolution)², least, most).
+SPREAD_SHARES = (5.0, 0.01, 0.02)
+CORRELATION_SHARES = (12.0, 0.04, 0.08)
+CENTRE_SHARES = (9.0, 0.03, 0.10)
+CORRELATION_BALL = 1.2  # radius over √d, in units of the spreads
+CENTRE_BALL = 1.2  # radius over the typical distance
+FRAME_FACTOR, FRAME_LEAST, FRAME_MOST = 25.0, 0.002, 0.03  # distance in the shape, over n·μ
+FRAME_CAP = 2.5  # over the distance before
+TAIL_SHARE = 0.04
+# What false alarms of the guard may add to the loss, as a share of it: to measure the
+# excess once more, and to retreat to the whole domain.
+AGAIN, FALSE_ALARM = 0.06, 0.002
+GUARD = 1.0  # squared excess over the whole domain's loss from which to retreat
+SIMILAR = 1.3  # radii up to this ratio estimate the same clipped mean
+# Reference: noise of the check, how well it must fit, next ball, rounds and last ball.
+FIT_FACTOR, FIT_LEAST, FIT_MOST = 10.0, 0.02, 0.12
+FIT, FIT_CLEAR, FIT_BALL, FIT_BLUR, FIT_ROUNDS, FIT_LAST = 0.6, 2.0, 0.9, 0.5, 3, 1.3
+
+
+class Search(State):
+    """One run over ``held``, on ``account``; see :class:`State` for both.
+
+    Parameters
+    ----------
+    reference : Reference, optional
+        Where the data are expected to lie, from data that are already public.
+    """
+
+    def __init__(
+        self,
+        held: Held,
+        account: Account,
+        region: Region,
+        reference: Reference | None = None,
+    ) -> None:
+        super().__init__(held, account, region)
+        self.reference = reference
+        self.blocks = blocks_of(self.d)
+        # mean over the domain of the first round, and its noise
+        self.first: tuple[Array, float] = (np.zeros(self.d), np.inf)
+        # centre found in the last shape, its noise and radius
+        self.prior: tuple[Array, float, float] | None = None
+        self.wide = False  # whether the data nearly fill the domain
+
+    def run(self) -> Found:
+        """The steps of this module's text."""
+        return self.back(self.steps())
+
+    def steps(self) -> Found:
+        """The steps, in the coordinates in which the last of them was taken."""
+        if self.reference is not None and self.resolution < REFERENCE_UP_TO and self.fits():
+            return self.near_reference()
+        if self.resolution < ROUNDS_FROM:
+            return self.whole(trace=self.resolution >= TRACE_FROM and self.d >= MANY)
+        if not self.find_ball(MAX_ROUNDS):
+            return self.filled()
+        if self.resolution >= SHAPE_FROM and not self.wide:
+            self.find_shape()
+            self.find_centre()
+        radius, loss = self.find_radius()
+        return self.guarded(radius, loss)
+
+    def later_share(self) -> float:
+        """What the steps after the rounds will spend before the last one."""
+        share = TAIL_SHARE + self.excess_share() + REACH_SHARE
+        if self.resolution >= SHAPE_FROM:
+            share += FRAME_LEAST + self.shares(SPREAD_SHARES) + self.shares(CENTRE_SHARES)
+        if self.resolution >= CORRELATE_FROM:
+            share += self.shares(CORRELATION_SHARES)
+        return share
+
+    # --- steps
+
+    def find_ball(self, rounds: int) -> bool:
+        """Shrink the ball round by round; False if the data fill the domain."""
+        factor = ROUND_FACTOR if self.resolution < SHARP else ROUND_FACTOR_SHARP
+        share = self.shares((factor, ROUND_LEAST, ROUND_MOST))
+        least = min((DISTANCE_FACTOR / (self.m * self.mu)) ** 2, DISTANCE_MOST)
+        distance_share = max(DISTANCE_PART * share, least)
+        kept = KEPT + self.later_share() + share + distance_share
+        for turn in range(rounds):
+            error = self.step_centre(share)
+            self.distance, blur = self.ask_distance(self.frame, self.radius, distance_share)
+            if turn == 0 and self.radius == self.far and self.fills(blur):
+                return False
+            ball = BALL_WIDE if self.wide else BALL
+            radius = min(ball * self.distance + blur, self.radius)
+            settled = error < SETTLED * self.distance**2 or radius > SHRUNK * self.radius
+            self.radius = radius
+            if settled or self.account.left < kept:
+                break
+        return True
+
+    def step_centre(self, share: float) -> float:
+        """Move the centre to a noisy, shrunk mean; its likely squared error."""
+        v, sigma = self.ask_mean("centre", self.frame, self.radius, share)
+        if self.radius == self.far:
+            self.first = v, sigma
+        plain = self.frame.axes is None
+        offset, error = shrink_best(v, sigma, self.blocks) if plain else shrink(v, sigma)
+        self.frame = self.frame.moved(self.inside(self.frame.back(offset)))
+        return error
+
+    def fills(self, blur: float) -> bool:
+        """Whether the first round says that no ball pays; notes data nearly so wide."""
+        self.wide = self.distance - WIDE_CLEAR * blur > WIDE * self.far
+        if self.wide and (self.resolution < WIDE_FROM or self.d < MANY):
+            return True
+        ball = BALL_WIDE if self.wide else BALL
+        return ball * self.distance + blur > SHRUNK * self.far
+
+    def find_shape(self) -> None:
+        """Units along the coordinates, or along principal axes if they can be seen."""
+        query = AbsoluteSum("spread", self.frame, self.radius)
+        answer = self.account.measure(query, self.held.total(query), self.shares(SPREAD_SHARES))
+        unit = self.radius / RECORD_NORM / self.m
+        spread = spreads(answer.values * unit, answer.scale * unit)
+        self.account.note(spread=spread.tolist())
+        self.frame = axis_frame(self.frame.center, spread)
+        if self.resolution >= CORRELATE_FROM and 2 < self.d <= CORRELATE_UP_TO:
+            self.frame = self.find_axes(spread)
+        share = clip((FRAME_FACTOR / (self.m * self.mu)) ** 2, FRAME_LEAST, FRAME_MOST)
+        self.distance, _ = self.ask_distance(self.frame, FRAME_CAP * self.distance, share)
+
+    def find_axes(self, spread: Array) -> Frame:
+        """Principal axes from the correlation matrix in units of ``spread``."""
+        radius = CORRELATION_BALL * sqrt(self.d)
+        query = CorrelationSum("correlation", Frame(self.frame.center, spread), radius)
+        share = self.shares(CORRELATION_SHARES)
+        answer = self.account.measure(query, self.held.total(query), share)
+        C = radius**2 * query.matrix(answer.values, self.m)
+        noise = radius**2 * query.noise(answer.scale, self.m)
+        frame = principal_frame(self.frame.center, spread, C, noise)
+        self.account.note(width=frame.width.tolist())
+        return self.turn(frame)
+
+    def find_centre(self) -> None:
+        """A better centre, in the final shape."""
+        radius = CENTRE_BALL * self.distance
+        z, sigma = self.ask_mean("centre", self.frame, radius, self.shares(CENTRE_SHARES))
+        center = self.frame.back(z)
+        self.prior = center, sigma, radius
+        self.frame = self.frame.moved(self.inside(center))
+
+    def find_radius(self) -> tuple[float, float]:
+        """Radius of the last ellipsoid and its expected squared error."""
+        edges = tail_edges(self.distance, self.reach() / float(self.frame.width.min()))
+        query = Histogram("tail", self.frame, edges)
+        answer = self.account.measure(query, self.held.total(query), TAIL_SHARE)
+        noise = answer.scale / query.unit
+        tail = Tail.of(edges, answer.values / query.unit, noise, self.m)
+        self.account.note(edges=edges.tolist(), beyond=tail.beyond.tolist())
+        return tail.radius(self.frame, self.distance, self.m, self.noise())
+
+    def fits(self) -> bool:
+        """Whether the data lie near the public reference: the search then starts there.
+
+        If not, a mean over the whole domain is still shrunk toward the reference's
+        centre where the resolution allows no search.
+        """
+        assert self.reference is not None
+        frame = self.reference.frame.moved(self.inside(self.reference.frame.center))
+        share = clip((FIT_FACTOR / (self.m * self.mu)) ** 2, FIT_LEAST, FIT_MOST)
+        distance, blur = self.ask_distance(frame, self.far, share)
+        if distance + FIT_CLEAR * blur > FIT * self.far:
+            if self.resolution < ROUNDS_FROM:
+                self.frame = Frame.plain(frame.center)
+            return False
+        self.frame, self.distance = frame, distance
+        self.radius = FIT_BALL * distance + FIT_BLUR * blur
+        return True
+
+    # --- last steps
+
+    def near_reference(self) -> Found:
+        """A few rounds in the reference's shape, if affordable; then the mean."""
+        if self.resolution >= ROUNDS_FROM:
+            self.find_ball(FIT_ROUNDS)
+            self.radius *= FIT_LAST
+        loss = float(self.frame.width @ self.frame.width) * (self.noise() * self.radius) ** 2
+        return self.guarded(self.radius, loss)
+
+    def guarded(self, radius: float, loss: float) -> Found:
+        """The mean in the ellipsoid, or over the whole domain if that promises less.
+
+        An excess that is large but not surely so is measured once more.
+        """
+        if loss > self.whole_loss():
+            return self.whole()
+        excess = self.ask_excess(radius)
+        limit, surely = self.limits(excess.sd, loss)
+        if excess.value <= limit:
+            return self.mean(radius, excess, ELLIPSOID_PART)
+        if excess.value <= surely:
+            again = self.ask_excess(radius)
+            both = 0.5 * (excess.value + again.value)
+            if both <= self.limits(again.sd / sqrt(2.0), loss)[1]:
+                return self.mean(radius, again, RETREAT_PART)
+        return self.whole(part=RETREAT_PART)
+
+    def limits(self, sd: float, loss: float) -> tuple[float, float]:
+        """Excess above which it is measured again, and above which to retreat at once.
+
+        A false alarm costs what a mean over the domain, shrunk toward the centre,
+        loses; its probability is chosen such that this adds a given share to the
+        expected ``loss``.
+        """
+        whole = self.whole_loss()
+        if self.prior is None:
+            error = SETTLED * self.distance**2
+        else:
+            error = self.prior[1] ** 2 * float(self.frame.width @ self.frame.width)
+        retreat = whole * error / (whole + error) + 2.0 * whole / self.d
+        least = sqrt(GUARD * whole)
+        first, second = (
+            max(least, sd * float(special.ndtri(1.0 - share / max(retreat / loss, 1.0))))
+            for share in (AGAIN, FALSE_ALARM)
+        )
+        return first, second
+
+    def whole(self, trace: bool = False, part: float = 1.0) -> Found:
+        """A mean over the domain with all that is left, shrunk toward the centre found.
+
+        ``trace`` keeps the trace out of the shrinkage.
+        """
+        z, sigma = self.ask_mean("mean", Frame.plain(self.home), self.far, 1.0, whole=True)
+        v = self.home + z - self.frame.center
+        offset = shrink_but(v, sigma, self.blocks[0][:, 0]) if trace else shrink(v, sigma)[0]
+        shift = 0.0 if self.d > COVERED_FROM else float(np.linalg.norm(offset - v))
+        y = self.inside(self.frame.center + offset)
+        return Found(y, self.bound(y, np.full(self.d, sigma**2), shift, self.far, part=part))
+
+    def filled(self) -> Found:
+        """The data fill the domain: two means over it, shrunk toward its centre."""
+        z, sigma = self.ask_mean("mean", Frame.plain(self.home), self.far, 1.0, whole=True)
+        first, first_sigma = self.first
+        weight = sigma**2 / (sigma**2 + first_sigma**2)
+        both = (1 - weight) * z + weight * first
+        offset, _ = shrink(both, sigma * sqrt(1 - weight))
+        y = self.inside(self.home + offset)
+        shift = float(np.linalg.norm(offset - z))
+        return Found(y, self.bound(y, np.full(self.d, sigma**2), shift, self.far))
+
+    def mean(self, radius: float, excess: Excess, part: float) -> Found:
+        """The clipped mean with all that is left."""
+        z, sigma = self.ask_mean("mean", self.frame, radius, 1.0, whole=True)
+        y = last = self.frame.back(z)
+        covered = False
+        if self.prior is None:
+            y = self.frame.back(shrink(z, sigma)[0])
+            covered = self.d >= COVERED_FROM and float(np.ptp(self.frame.width)) == 0.0
+        elif radius <= SIMILAR * self.prior[2]:
+            weight = sigma**2 / (sigma**2 + self.prior[1] ** 2)
+            y = (1 - weight) * last + weight * self.prior[0]
+        shift = 0.0 if covered else float(np.linalg.norm(y - last))
+        y = self.inside(y)
+        bounds = [
+            self.bound(y, (self.frame.width * sigma) ** 2, shift, radius, *pair, part)
+            for pair in ((excess.value, excess.sd), (excess.within, excess.within_sd))
+        ]
+        return Found(y, bounds[0], bounds[1], self.frame.center, excess.reach)

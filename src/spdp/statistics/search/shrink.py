@@ -1,0 +1,83 @@
+r"""James–Stein estimates of a mean seen under isotropic noise.
+
+Log-vectors of k×k matrices fall into three blocks: the trace, the traceless diagonal
+and the off-diagonal part. A domain's centre is often wrong in the trace above all, so
+shrinking blocks on their own keeps what one block shows clearly.
+
+*Coverage.* For x ~ N(θ, σ²·I_p) with p ≥ 4, the sphere of radius c·σ around the
+positive-part James–Stein estimate covers θ at least as often as the one around x, for
+every θ and c (Hwang and Casella 1982 for constants somewhat below p − 2; with p − 2
+checked by quadrature for p from 4 to 465, at levels from 50 to 99.9 % and ‖θ‖ from 0 to
+5c). In other words ‖δ(x) − θ‖ is stochastically no larger than ‖x − θ‖, so a bound on
+the noise of x bounds the error of δ(x) as well and the shift need not be added. A
+component that is left alone does not matter: given its error, the rest of the radius is
+some other c.
+"""
+
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.kernels import size_of
+
+__all__ = ["COVERED_FROM", "blocks_of", "shrink", "shrink_best", "shrink_but"]
+
+Array = NDArray[np.float64]
+
+COVERED_FROM = 4  # shrunk dimensions from which coverage is kept
+DOUBT = 0.25  # of the square that shrinkage removed, taken for error at least
+
+
+def blocks_of(d: int) -> list[Array]:
+    """Orthonormal bases (d, p) of trace, traceless diagonal and off-diagonal part."""
+    k = size_of(d)
+    if k < 2:
+        return [np.eye(d)]
+    trace, diagonal = np.zeros((d, 1)), np.zeros((d, k - 1))
+    trace[:k] = 1 / sqrt(k)
+    diagonal[:k] = np.linalg.svd(np.eye(k) - 1 / k)[0][:, : k - 1]
+    return [trace, diagonal, np.eye(d)[:, k:]]
+
+
+def shrink(v: Array, sigma: float, p: int | None = None) -> tuple[Array, float]:
+    """James–Stein estimate (1 − (p − 2)σ²/‖v‖²)₊·v and its likely squared error.
+
+    ``p`` is the dimension of the space v varies in, that of v itself unless given.
+    Below three dimensions nothing is shrunk.
+    """
+    p = len(v) if p is None else p
+    square = float(v @ v)
+    if p < 3 or square == 0.0:
+        return v, p * sigma**2
+    removed = (p - 2) * sigma**2
+    factor = max(0.0, 1.0 - removed / square)
+    return factor * v, max(factor * p * sigma**2, DOUBT * min(square, removed))
+
+
+def shrink_but(v: Array, sigma: float, kept: Array) -> Array:
+    """All of v shrunk but its component along the unit vector ``kept``."""
+    along = kept * float(kept @ v)
+    return np.asarray(along + shrink(v - along, sigma, len(v) - 1)[0])
+
+
+def shrink_best(v: Array, sigma: float, bases: list[Array]) -> tuple[Array, float]:
+    """All of v shrunk as one, or block by block: whichever promises less error."""
+    parts = [basis.T @ v for basis in bases]
+    if _unbiased_risk(v, sigma) <= sum(_unbiased_risk(part, sigma) for part in parts):
+        return shrink(v, sigma)
+    shrunk = [shrink(part, sigma) for part in parts]
+    offset = np.zeros(len(v))
+    for basis, (part, _) in zip(bases, shrunk, strict=True):
+        offset += basis @ part
+    return offset, sum(error for _, error in shrunk)
+
+
+def _unbiased_risk(v: Array, sigma: float) -> float:
+    """Stein's unbiased estimate of the risk of :func:`shrink`."""
+    p, square = len(v), float(v @ v)
+    if p < 3 or square == 0.0:
+        return p * sigma**2
+    if square <= (p - 2) * sigma**2:
+        return square - p * sigma**2
+    return p * sigma**2 - (p - 2) ** 2 * sigma**4 / square

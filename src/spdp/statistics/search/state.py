@@ -1,0 +1,189 @@
+r"""What a search knows, and how it asks: every query of the search goes through here.
+
+The state is a frame, a ball and a typical distance, all of them public or released, so
+that whatever is computed from it may steer the next query.
+"""
+
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.engines import Held
+from spdp.frame import Frame
+from spdp.kernels import Region
+from spdp.privacy.account import Account
+from spdp.privacy.bounds import Bound
+from spdp.privacy.laws import weighted_chi2_law
+from spdp.queries import RECORD_NORM, DistanceSum, ExcessSum, VectorSum
+
+__all__ = ["Excess", "Found", "State", "clip", "resolution"]
+
+Array = NDArray[np.float64]
+
+# Resolution beyond which the search need not look at all records to find its way.
+SHARP_ENOUGH = 1500.0
+EXCESS_FACTOR, EXCESS_LEAST, EXCESS_MOST = 3.0, 0.03, 0.07  # share of μ²: factor/d
+REACH_SHARE, REACH = 0.008, 3.0  # share and reach (over the distance) of the second excess
+
+
+def resolution(n: float, d: int, mu: float) -> float:
+    """n·μ/√d: twice a ball's radius over the rms noise of a mean in it."""
+    return n * mu / sqrt(d)
+
+
+def clip(value: float, least: float, most: float) -> float:
+    """``value`` kept between ``least`` and ``most``."""
+    return min(max(value, least), most)
+
+
+@dataclass(frozen=True)
+class Excess:
+    """Released excess beyond the ellipsoid: of all records, and within a reach."""
+
+    value: float
+    sd: float
+    within: float
+    within_sd: float
+    reach: float
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A mean and the bounds on its error.
+
+    ``bound`` holds for the mean of all records, ``within`` for the mean of the records
+    pulled to within ``reach`` of ``center``; it is None where nothing was clipped.
+    """
+
+    y: Array
+    bound: Bound
+    within: Bound | None = None
+    center: Array | None = None
+    reach: float | None = None
+
+
+class State:
+    """A search's centre, shape and ball, and its noisy questions.
+
+    Parameters
+    ----------
+    held : Held
+        Log-vectors inside the region; ``held.total(query, whole)`` gives exact
+        integers.
+    account : Account
+        Draws the noise and keeps Σ μ_i² ≤ μ².
+    region : Region
+        The public domain: ``center`` and ``radius``.
+    """
+
+    def __init__(self, held: Held, account: Account, region: Region) -> None:
+        self.held, self.account, self.region = held, account, region
+        self.mu = float(account.mu)
+        held.look_at(max(1, int(resolution(held.m, held.d, self.mu) / SHARP_ENOUGH)))
+        self.n, self.m, self.d = int(held.n), int(held.m), int(held.d)
+        self.home, self.far = np.asarray(region.center), float(region.radius)
+        self.resolution = resolution(self.m, self.d, self.mu)
+        self.frame, self.radius, self.distance = Frame.plain(self.home), self.far, self.far
+        self.axes: Array | None = None  # of the coordinates that all of this is given in
+
+    def turn(self, frame: Frame) -> Frame:
+        """Go over to coordinates along a frame's axes; the frame as seen in them."""
+        if frame.axes is None:
+            return frame
+        self.axes = frame.axes
+        self.held = self.held.turned(frame.axes)
+        self.home = frame.axes.T @ self.home
+        return Frame(frame.axes.T @ frame.center, frame.width)
+
+    def original(self, y: Array) -> Array:
+        """A vector in the records' own coordinates."""
+        return y if self.axes is None else np.asarray(self.axes @ y)
+
+    def back(self, found: Found) -> Found:
+        """What was found, in the records' own coordinates."""
+        center = None if found.center is None else self.original(found.center)
+        return replace(found, y=self.original(found.y), center=center)
+
+    def ask_mean(
+        self, name: str, frame: Frame, radius: float, share: float, whole: bool = False
+    ) -> tuple[Array, float]:
+        """Noisy clipped mean z in ``frame`` and its noise per coordinate."""
+        query = VectorSum(name, frame, radius)
+        answer = self.account.measure(query, self.held.total(query, whole), share)
+        unit = query.step / (self.n if whole else self.m)
+        self.account.note(center=self.original(frame.center).tolist(), radius=radius)
+        return answer.values * unit, answer.scale * unit
+
+    def ask_distance(self, frame: Frame, cap: float, share: float) -> tuple[float, float]:
+        """Noisy mean of min(‖z‖, cap) and its noise."""
+        query = DistanceSum("distance", frame, cap)
+        answer = self.account.measure(query, self.held.total(query), share)
+        unit = cap / RECORD_NORM / self.m
+        blur = answer.scale * unit
+        distance = clip(float(answer.values[0]) * unit, max(blur, 1e-9 * cap), cap)
+        self.account.note(distance=distance)
+        return distance, blur
+
+    def ask_excess(self, radius: float) -> Excess:
+        """Mean excess of all records beyond ``radius``: one query, two numbers."""
+        shares = (self.excess_share(), REACH_SHARE)
+        weights = tuple(int(RECORD_NORM * sqrt(share / sum(shares))) for share in shares)
+        longest = radius * float(self.frame.width.max())
+        far = max(self.reach(), longest)
+        near = clip(REACH * self.distance * self.scale(), longest, far)
+        query = ExcessSum("excess", self.frame, radius, (far, near), weights)
+        answer = self.account.measure(query, self.held.total(query, True), sum(shares))
+        units = np.array([far, near]) / weights / self.n
+        values, sds = answer.values * units, answer.scale * units
+        self.account.note(excess=values.tolist(), reach=[far, near])
+        return Excess(float(values[0]), float(sds[0]), float(values[1]), float(sds[1]), near)
+
+    def shares(self, shares: tuple[float, float, float]) -> float:
+        """clip((factor/resolution)², least, most)."""
+        factor, least, most = shares
+        return clip((factor / self.resolution) ** 2, least, most)
+
+    def excess_share(self) -> float:
+        """Share of the excess of all records: what a mean's noise is √d times of."""
+        return clip(EXCESS_FACTOR / self.d, EXCESS_LEAST, EXCESS_MOST)
+
+    def noise(self) -> float:
+        """Noise per coordinate of a mean in a unit ball, with all that is left."""
+        return 2.0 / (self.n * self.mu * sqrt(float(self.account.left)))
+
+    def whole_loss(self) -> float:
+        """Expected squared noise of a mean over the domain, with all that is left."""
+        return self.d * (self.far * self.noise()) ** 2
+
+    def scale(self) -> float:
+        """Root mean square unit of the frame, in log-Euclidean distance."""
+        return float(np.sqrt(np.mean(self.frame.width**2)))
+
+    def reach(self) -> float:
+        """Distance from the centre that no record exceeds."""
+        return self.far + float(np.linalg.norm(self.frame.center - self.home))
+
+    def inside(self, y: Array) -> Array:
+        """y projected onto the domain."""
+        step = y - self.home
+        return np.asarray(
+            self.home + step * (self.far / max(self.far, float(np.linalg.norm(step))))
+        )
+
+    def bound(
+        self,
+        y: Array,
+        variances: Array,
+        shift: float,
+        radius: float,
+        excess: float = 0.0,
+        sd: float = 0.0,
+        part: float = 1.0,
+    ) -> Bound:
+        """The bound on the error of y; rounding loses a step per coordinate."""
+        step = radius * float(self.frame.width.max()) / RECORD_NORM
+        farthest = self.far + float(np.linalg.norm(y - self.home))
+        slack = 2.0 * sqrt(self.d) * step
+        return Bound(weighted_chi2_law(variances), excess, sd, shift, slack, farthest, part)

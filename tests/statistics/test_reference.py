@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from spdp import Ball, Ledger, PrivateFrechetMean, Reference, private_mean
+from spdp.charts import chart_of
+from spdp.errors import DataError, InvalidMatrixError, ParameterError
+from spdp.geometry import expm, invvecd
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-6, "domain": Ball(6.0)}
+
+
+@pytest.fixture
+def public(random_spd):
+    return Reference.from_public(random_spd(200, 3, condition=4.0))
+
+
+def test_a_reference_has_the_moments_of_the_data(random_spd):
+    X = random_spd(101, 3)
+    Y = chart_of("logeuclid").vector(X)
+    expected, center = Reference.from_vectors(Y), Y.mean(axis=0)
+    pieces = [list(X), iter([X[:1], X[1:50], X[50:]]), lambda: iter([X])]
+    for source in (X, *pieces):
+        reference = Reference.from_public(source)
+        assert (reference.n, reference.k) == (101, 3)
+        assert reference.spread**2 == pytest.approx(((Y - center) ** 2).sum(axis=1).mean())
+        np.testing.assert_allclose(reference.frame.center, center, atol=1e-12)
+        np.testing.assert_allclose(reference.frame.width, expected.frame.width, rtol=1e-9)
+        turned = (Y - center) @ reference.frame.axes
+        along = np.sqrt((turned**2).mean(axis=0))
+        np.testing.assert_allclose(reference.frame.width**2, along / along.mean(), rtol=1e-6)
+        np.testing.assert_allclose(reference.sample, Y, atol=1e-12)
+
+
+def test_many_public_records_are_thinned_for_plans(rng):
+    Y = rng.standard_normal((9000, 3))
+    X = expm(invvecd(Y))
+    pieces = Reference.from_public(iter([X[:1000], X[1000:8000], X[8000:]]))
+    for reference in (pieces, Reference.from_public(X), Reference.from_vectors(Y)):
+        assert reference.n == 9000
+        assert 2000 <= len(reference.sample) <= 4000
+        np.testing.assert_allclose(reference.sample.std(axis=0), 1.0, atol=0.1)
+    # records of all pieces are among them
+    place = [int(np.abs(Y - y).sum(axis=1).argmin()) for y in pieces.sample[::50]]
+    assert min(place) < 1000
+    assert max(place) >= 8000
+
+
+def test_what_is_not_public_data_is_refused(random_spd):
+    X = random_spd(20, 3)
+    with pytest.raises(DataError, match="at least 2"):
+        Reference.from_public(X[:1])
+    X[13] = -X[13]
+    with pytest.raises(InvalidMatrixError, match="13"):
+        Reference.from_public(iter([X[:10], X[10:]]))
+
+
+def test_saved_and_loaded(public, tmp_path):
+    file = public.save(tmp_path / "ref.npz")
+    again = Reference.load(file)
+    assert again.digest == public.digest
+    assert (again.n, again.k, again.metric) == (public.n, 3, "logeuclid")
+    assert again.spread == public.spread
+    with pytest.raises(DataError, match="exists already"):
+        public.save(file)
+    public.save(file, force=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["ref.npz"]
+
+
+@pytest.mark.parametrize(
+    ("message", "change"),
+    [
+        ("not a reference", {"axes": None}),
+        ("has format", {"format": "other"}),
+        ("metric", {"metric": "affine"}),
+        ("is that of no matrices", {"center": np.zeros(5)}),
+        ("center is not finite", {"center": np.full(6, np.nan)}),
+        ("6 positive numbers", {"width": np.zeros(6)}),
+        ("6 positive numbers", {"width": np.ones(3)}),
+        ("orthonormal", {"axes": np.ones((6, 6))}),
+        ("orthonormal", {"axes": np.eye(5)}),
+        ("not of vectors", {"sample": np.zeros((9, 5))}),
+        ("not of vectors", {"sample": np.zeros((1, 6))}),
+        ("not possible", {"spread": -1.0}),
+        ("not possible", {"n": 1}),
+        ("not possible", {"n": [5]}),
+        ("digest", {"center": np.zeros(6)}),
+        ("digest", {"digest": "0"}),
+        ("cannot be read", {"n": "many"}),
+    ],
+)
+def test_a_damaged_file_is_refused(public, tmp_path, message, change):
+    with np.load(public.save(tmp_path / "ref.npz")) as archive:
+        content = {**archive, **change}
+    np.savez(tmp_path / "bad.npz", **{name: v for name, v in content.items() if v is not None})
+    with pytest.raises(DataError, match=f"bad.npz.*{message}"):
+        Reference.load(tmp_path / "bad.npz")
+
+
+def test_other_files_are_refused(tmp_path):
+    np.save(tmp_path / "a.npy", np.eye(3))
+    (tmp_path / "text.npz").write_text("text")
+    (tmp_path / "empty.npz").write_bytes(b"")
+    (tmp_path / "cut.npz").write_bytes(b"PK\x03\x04cut")
+    for name in ("a.npy", "text.npz", "empty.npz", "cut.npz", "missing.npz"):
+        with pytest.raises(DataError, match=name):
+            Reference.load(tmp_path / name)
+
+
+def test_a_reference_of_another_size_costs_nothing(public, random_spd, tmp_path):
+    ledger = Ledger(tmp_path / "a.ledger", epsilon=2.0, delta=1e-5)
+    for method in ("auto", "oneshot"):
+        with pytest.raises(ParameterError, match="3×3 matrices, the records are 4×4"):
+            private_mean(
+                random_spd(50, 4), reference=public, ledger=ledger, method=method, **BUDGET
+            )
+    assert ledger.history() == []
+
+
+def test_the_estimator_takes_a_reference(public, random_spd):
+    X = random_spd(60, 3, seed=1, condition=4.0)
+    options = {**BUDGET, "method": "adaptive"}
+    estimator = PrivateFrechetMean(**options, random_state=1, reference=public)
+    release = private_mean(X, **options, random_state=1, reference=public)
+    np.testing.assert_array_equal(clone(estimator).fit(X).mean_, release.value)
+    assert estimator.fit(X).certificate_["reference"] == public.digest

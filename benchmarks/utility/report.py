@@ -216,7 +216,8 @@ def narrower(cells):
     some = real(cells)
     return [
         f"The 95 % bound is on average below one shot's in {some.narrower():.0%} of the "
-        f"{len(some)} cells of real data with d ≥ {MANY} ({', '.join(filter(None, words))}).",
+        f"{len(some)} cells of real data with d ≥ {MANY} ({', '.join(filter(None, words))}); in "
+        f"{some.as_wide()} more it is the same, because the whole domain is used.",
         "",
     ]
 

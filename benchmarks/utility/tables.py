@@ -7,6 +7,7 @@ __all__ = ["BANDS", "Cells", "geometric", "in_band", "table"]
 
 BANDS = ((0, 4), (4, 8), (8, 20), (20, 60), (60, 200), (200, np.inf))
 SIGNIFICANT = 0.01
+SAME = 1e-4  # relative difference of bounds that are the same but for rounding
 
 
 def geometric(values):
@@ -88,3 +89,9 @@ class Cells(list):
         """Share of cells where the 95 % bound is on average below one shot's."""
         below = [r["bound 95"] < r["one shot bound 95"] for r in self]
         return float(np.mean(below)) if below else np.nan
+
+    def as_wide(self):
+        """Number of cells where the 95 % bound is one shot's."""
+        return sum(
+            r["bound 95"] >= r["one shot bound 95"] > (1.0 - SAME) * r["bound 95"] for r in self
+        )

@@ -28,6 +28,7 @@ records.
 """
 
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,8 @@ Array = NDArray[np.float64]
 # look leads to (the ellipsoid, or the whole domain), each.
 ELLIPSOID_PART, RETREAT_PART = 0.9, 0.05
 LARGEST = 1e300  # where nothing is known to limit the distance
+GRID = np.geomspace(1.0, 1e-6, 100)  # of 1 − 2t·max w in Chernoff's bound
+TABLE, SMALLEST_TABULATED = 80, 1e-6  # points of a tabulated law, and its least tail
 # Shares of the risk that the noise may take, the rest being the excess's.
 SPLITS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
 
@@ -89,42 +92,50 @@ class Bound:
     def at(self, confidence: float = 0.95) -> float:
         """Distance below which the error lies with at least this probability."""
         risk = self.part * (1.0 - confidence)
-        reach = noise_reach(self.noise, risk)
+        alone, *shared = noise_reaches(self.noise, risk * np.array([1.0, *SPLITS]))
+        reach = float(alone)
         if self.excess_sd > 0:  # an excess is never negative: no less than noise alone
-            reach = max(reach, self._with_excess(risk))
+            rest = special.ndtri(1.0 - risk * (1.0 - np.array(SPLITS)))
+            best = float(np.min(np.array(shared) + self.excess_sd * rest))
+            reach = max(reach, best + self.excess)
         return min(reach + self.shift + self.slack, self.farthest)
-
-    def _with_excess(self, risk: float) -> float:
-        """q + z·σ_e + ê for the best of some ways to split the risk between q and z."""
-        sums = [
-            noise_reach(self.noise, split * risk)
-            + self.excess_sd * float(special.ndtri(1.0 - (1.0 - split) * risk))
-            for split in SPLITS
-        ]
-        return min(sums) + self.excess
 
     def describe(self) -> dict[str, Any]:
         """JSON-ready parts, from which :meth:`at` can be computed again."""
         return asdict(self)
 
 
-def noise_reach(law: Spec, risk: float) -> float:
-    """A distance that ‖N‖ exceeds with probability at most ``risk``.
+def noise_reaches(law: Spec, risks: Array) -> Array:
+    """Distances that ‖N‖ exceeds with probability at most ``risks``.
 
-    The quantile itself where all variances are equal. Otherwise the smaller of two
-    upper bounds that cost nothing: the quantile with all variances at their largest,
-    and Laurent and Massart's (2000, lemma 1), P(‖N‖² > Σw + 2√(xΣw²) + 2x·max w) ≤
-    e^−x.
+    Quantiles; where variances differ, the next larger point of a grid on which the law
+    was tabulated, or Chernoff's bound for risks below its accuracy.
     """
-    if law["family"] == "chi2":
-        return float(np.sqrt(_chi2_quantile(law["df"], risk) * law["scale"]))
     if law["family"] != "weighted-chi2":
-        return float(np.sqrt(law_of(law).ppf(1.0 - risk)))
-    w, x = np.asarray(law["weights"]), -float(np.log(risk))
-    widest = float(w.max())
-    mixed = float(w.sum() + 2.0 * np.sqrt(x * (w @ w)) + 2.0 * x * widest)
-    return float(np.sqrt(min(mixed, widest * _chi2_quantile(len(w), risk))))
+        return np.asarray(np.sqrt(law_of(law).ppf(1.0 - risks)))
+    squares, tails = _table(tuple(law["weights"]))
+    place = np.searchsorted(-tails, -risks)  # the first whose tail is at most the risk
+    far = [_chernoff(np.asarray(law["weights"]), risk) for risk in risks]
+    tabulated = np.append(squares, np.inf)[place]
+    return np.asarray(np.sqrt(np.where(risks > SMALLEST_TABULATED, tabulated, far)))
 
 
-def _chi2_quantile(d: int, risk: float) -> float:
-    return 2.0 * float(special.gammainccinv(0.5 * d, risk))
+@lru_cache(maxsize=32)
+def _table(weights: tuple[float, ...]) -> tuple[Array, Array]:
+    """Points of ‖N‖², from its mean on, and the probability beyond each."""
+    law = law_of({"family": "weighted-chi2", "weights": list(weights)})
+    w = np.asarray(weights)
+    squares = np.linspace(w.sum(), _chernoff(w, SMALLEST_TABULATED), TABLE)
+    return squares, np.minimum.accumulate(law.sf(squares))
+
+
+def _chernoff(w: Array, risk: float) -> float:
+    """x(t) with P(‖N‖² > x(t)) ≤ exp(−t·x(t) − ½Σ ln(1 − 2tw)) ≤ risk.
+
+    x(t) = Σ w/(1 − 2tw), at the first t of a grid that is good enough.
+    """
+    t = (1.0 - GRID) / (2.0 * float(w.max()))
+    room = 1.0 - 2.0 * t[:, None] * w
+    x = (w / room).sum(axis=1)
+    exponent = t * x + 0.5 * np.log(room).sum(axis=1)
+    return float(np.append(x, np.inf)[np.searchsorted(exponent, -np.log(risk))])

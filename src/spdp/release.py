@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from functools import cached_property
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from spdp.verification import Check, checks
 
 __all__ = ["Release", "publish"]
 
-STATED = (95, 99)  # levels of the bounds in a certificate, in percent
+STATED = {"95%": 0.95, "99%": 0.99}  # levels of the bounds in a certificate
 CERTIFICATE, MEAN, REPORT = "certificate.json", "mean.npy", "report.html"
 
 
@@ -37,10 +38,13 @@ def publish(
     seed = account.random_state
     if isinstance(error, Bound):
         facts["error_bound_parts"] = error.describe()
+        facts["error_bound"] = stated_bounds(error)
     else:
+        squares = quantiles(error)
         facts["expected_squared_error"] = mean_of(error)
-        facts["squared_error_quantiles"] = quantiles(error)
+        facts["squared_error_quantiles"] = squares
         facts["squared_error_law"] = error
+        facts["error_bound"] = {level: sqrt(squares[level]) for level in STATED}
     certificate = Certificate(
         private=seed is None,
         float_safe=seed is None,
@@ -50,12 +54,12 @@ def publish(
         delta=account.budget.delta,
         mu=account.mu_spent,
         steps=account.steps,
-        error_bound=stated_bounds(error),
         seed=seed if seed is None or isinstance(seed, int) else "generator",
         **{"adjacency": account.adjacency.value, **facts},
     )
     release = Release(value, certificate.as_dict())
-    account.keep(release.value, release.certificate)
+    if account.has_ledger:
+        account.keep(release.value, release.certificate)
     return release
 
 
@@ -73,12 +77,9 @@ def _link(draft: Path, file: Path) -> None:
         raise DataError(f"{file.parent}: holds a release already", ask="force") from None
 
 
-def stated_bounds(error: Spec | Bound) -> dict[str, float]:
-    """The bounds on the error that every certificate states."""
-    if isinstance(error, Bound):
-        return {f"{level}%": error.at(level / 100) for level in STATED}
-    squares = quantiles(error)
-    return {f"{level}%": float(np.sqrt(squares[f"{level}%"])) for level in STATED}
+def stated_bounds(bound: Bound) -> dict[str, float]:
+    """The bounds on the error that a certificate states."""
+    return {name: bound.at(level) for name, level in STATED.items()}
 
 
 class Release:

@@ -21,7 +21,7 @@ from spdp.report import (
     release_table,
     terminal_curve,
 )
-from spdp.report.figures import _spent, ellipses, heat_map
+from spdp.report.figures import ellipses, heat_map, spent_over_time
 from spdp.report.words import coverage, facts, verdict
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-5, "domain": Ball(3.0)}
@@ -240,7 +240,7 @@ def test_a_ledgers_picture_ends_at_what_was_spent(random_spd, tmp_path, mechanis
         cost = {"epsilon": epsilon, "delta": delta / 10, "domain": Ball(3.0)}
         private_mean(random_spd(100, 2), mechanism=mechanism, ledger=ledger, **cost)
     spent = ledger.spent()["epsilon"]
-    assert _spent(ledger.history(), delta) == pytest.approx(spent, rel=1e-9)
+    assert spent_over_time(ledger.history(), 5.0, delta)[-1] == spent
 
 
 def test_terminal_curve():

@@ -185,6 +185,11 @@ class Account:
         self.steps.append({**step, **released})
         return answer
 
+    @property
+    def has_ledger(self) -> bool:
+        """Whether a release is to be kept."""
+        return self._ledger is not None
+
     def note(self, **released: Any) -> None:
         """Attach released values to the last step, for the certificate."""
         self.steps[-1].update(released)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.errors import DataError
-from spdp.privacy import gaussian_epsilon
+from spdp.privacy.balance import Balance
 
 __all__ = ["ellipses", "error_curve", "heat_map", "ledger_picture", "plan_picture"]
 
@@ -197,7 +197,7 @@ def ledger_picture(
     path: str | Path, history: list[dict[str, Any]], epsilon: float, delta: float
 ) -> Path:
     """Plot the budget spent over the releases of a ledger."""
-    spent = [_spent(history[:count], delta) for count in range(len(history) + 1)]
+    spent = spent_over_time(history, epsilon, delta)
     figure = _figure(6.4, 4.2)
     axes = figure.subplots()
     axes.step(range(len(spent)), spent, where="post", marker="o", label="spent")
@@ -211,14 +211,11 @@ def ledger_picture(
     return _save(figure, path)
 
 
-def _spent(history: list[dict[str, Any]], delta: float) -> float:
-    """ε that the entries satisfy at δ: μ² adds up, and so does ε where all are pure."""
-    if not history:
-        return 0.0
-    pure = [entry["pure"] for entry in history]
-    added = [sum(pure)] if None not in pure else []
-    mu = float(np.sqrt(sum(entry["mu"] ** 2 for entry in history)))
-    return float(min([*added, *([gaussian_epsilon(delta, mu)] if delta > 0 else [])]))
+def spent_over_time(history: list[dict[str, Any]], epsilon: float, delta: float) -> list[float]:
+    """ε spent before the first release of a ledger and after each."""
+    mus, pures = ([entry[name] for entry in history] for name in ("mu", "pure"))
+    balances = (Balance(epsilon, delta, mus[:i], pures[:i]) for i in range(len(history) + 1))
+    return [balance.spent() for balance in balances]
 
 
 def plan_picture(path: str | Path, n_grid: Array, errors: dict[str, Array], chosen: int) -> Path:

@@ -27,10 +27,9 @@ __all__ = ["Certificate", "seal_of", "strict_json"]
 
 SCHEMA = 2
 LARGEST = 1.7976931348623157e308  # a float64 number; infinities and NaN are above
-EXACT_LAW = "the law of the distance between the value and the estimand is exact"
+EXACT_LAW = "the whole error; its law is exact"
 MOVED = (
-    "the bound covers the noise, and how far the value was moved to be a positive definite "
-    "matrix of float64 numbers"
+    "the noise, and how far the value was moved to be a positive definite matrix of float64 numbers"
 )
 
 

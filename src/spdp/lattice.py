@@ -83,6 +83,8 @@ def exact_sum(X: Any, domain: Domain, on_invalid: str = "raise", chart: Chart = 
         if fault is not None:
             raise invalid_matrix(fault[1], (n + fault[0],))
         total, n = part if total is None else total + part, n + m
+        if n > MAX_RECORDS:
+            raise DataError("more than 2**32 records; sums would no longer be exact")
     if total is None or n == 0:
         raise DataError("X holds no records")
     return total

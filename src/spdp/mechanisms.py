@@ -35,7 +35,7 @@ from spdp.errors import ParameterError
 from spdp.geometry import invvecd, vecd
 from spdp.kernels import dimension
 from spdp.lattice import RECORD_NORM, quantize
-from spdp.privacy.account import Account, Seed, laplace_scale_exact, lattice_scale
+from spdp.privacy.account import Account, Seed, noise_scale
 from spdp.privacy.bounds import Bound
 from spdp.privacy.calibration import analytic_sigma, classical_sigma, laplace_scale
 from spdp.privacy.costs import Budget
@@ -94,6 +94,10 @@ class _Mechanism(ABC):
         return Stated(
             "summary", ceil(Fraction(self.sensitivity) / Fraction(self.step)) + isqrt(d) + 1
         )
+
+    def _variance(self, k: int) -> float:
+        """Squared scale of the noise of k×k matrices, a coordinate."""
+        return (noise_scale(self.budget, self._query(dimension(k)).bound) * self.step) ** 2
 
     @abstractmethod
     def _law(self, k: int) -> Spec:
@@ -194,9 +198,7 @@ class TangentGaussian(_Mechanism):
         self.sigma = formula(self.sensitivity, epsilon, delta)
 
     def _law(self, k: int) -> Spec:
-        d = dimension(k)
-        scale = lattice_scale(self._query(d).bound, self.budget.mu or 0.0)
-        return chi2_law(d, (scale * self.step) ** 2)
+        return chi2_law(dimension(k), self._variance(k))
 
     def privacy_loss(self, rho: float) -> Any:
         """Law N(ρ²/2σ², ρ²/σ²) of the privacy loss at distance ρ (theorem 1)."""
@@ -248,6 +250,4 @@ class RiemannianLaplace(_Mechanism):
         self.sigma = laplace_scale(self.sensitivity, epsilon)
 
     def _law(self, k: int) -> Spec:
-        d = dimension(k)
-        scale = float(laplace_scale_exact(self._query(d).bound, self.epsilon))
-        return gamma_square_law(d, (scale * self.step) ** 2)
+        return gamma_square_law(dimension(k), self._variance(k))

@@ -103,6 +103,11 @@ class VectorSum(Query):
         """What one lattice unit is in units of the frame."""
         return self.radius / RECORD_NORM
 
+    @property
+    def stretch(self) -> float:
+        """(2³⁰/weight)², by which a noisy count stretches the error; 0 without."""
+        return (RECORD_NORM / self.weight) ** 2 if self.weight else 0.0
+
     def is_whole(self, region: Region) -> bool:
         """Whether this sums over the whole region: charts have kernels for it."""
         return (

@@ -182,7 +182,6 @@ class Release:
                 json.dump(content, text, indent=2, allow_nan=False)
                 text.flush()
                 os.fsync(text.fileno())
-            # of the release that was here before
             if force:
                 (target / REPORT).unlink(missing_ok=True)  # of the release that was here
                 os.replace(mean, target / MEAN)

@@ -18,7 +18,7 @@ from spdp.choices import Adjacency, Method, Noise
 from spdp.domain import domain_of
 from spdp.errors import DataError, ParameterError
 from spdp.frame import Frame
-from spdp.privacy.account import NAMES, laplace_scale_exact, lattice_scale, price
+from spdp.privacy.account import NAMES, laplace_scale_exact, noise_scale, price
 from spdp.privacy.bounds import Bound
 from spdp.privacy.costs import Budget
 from spdp.privacy.laws import mean_law, mean_of, quantiles
@@ -27,6 +27,7 @@ from spdp.queries import (
     AbsoluteSum,
     CorrelationSum,
     DistanceSum,
+    ExcessSum,
     Histogram,
     Query,
     VectorSum,
@@ -135,7 +136,7 @@ def _kinds(c: dict[str, Any]) -> dict[str, Query]:
             "spread": AbsoluteSum("", frame, 1.0),
             "correlation": CorrelationSum("", frame, 1.0),
             "distance": DistanceSum("", frame, 1.0),
-            "excess": DistanceSum("", frame, 1.0),
+            "excess": ExcessSum("", frame, 1.0, (1.0,), (RECORD_NORM,)),
             "tail": Histogram("", frame, region.center[:1]),
         }
     return kinds
@@ -163,18 +164,13 @@ def _one_shot(c: dict[str, Any]) -> Iterator[Check]:
     yield Check("number of records", (c["n"] is not None) == public, "public iff replace-one")
     count = c["n"] if public else c["n_estimate"]
     bound, unit = query.sensitivity(Adjacency(c["adjacency"])), query.step
-    scale = (
-        float(laplace_scale_exact(bound, c["epsilon"]))
-        if budget.mu is None
-        else lattice_scale(bound, budget.mu)
-    )
+    scale = noise_scale(budget, bound)
     yield _same("scale", step["scale"], scale, "scale of the noise")
     yield _same("lattice step", c["lattice_step"], unit, "radius/2³⁰")
     yield _same("sensitivity", c["sensitivity"], bound * unit / count, "Δ·step/n")
     yield _same("sigma", c["sigma"], scale * unit / count, "σ of the noise")
-    stretch = (RECORD_NORM / query.weight) ** 2 if query.weight else 0.0
     d, square = len(query.frame.center), (scale * unit / count) ** 2
-    law = mean_law(budget.noise is Noise.LAPLACE, d, square, stretch)
+    law = mean_law(budget.noise is Noise.LAPLACE, d, square, query.stretch)
     stated = c["squared_error_law"] or c["error_bound_parts"]["noise"]
     yield Check("law of the error", _close(stated, law), law["family"])
 
@@ -190,6 +186,9 @@ def _adaptive(c: dict[str, Any]) -> Iterator[Check]:
     yield _same("lattice step", c["lattice_step"], unit, "radius/2³⁰")
     yield _same("sensitivity", c["sensitivity"], 2.0 * last["radius"] / c["n"], "2·radius/n")
     yield _same("sigma", c["sigma"], last["scale"] * unit / c["n"], "σ of the last noise")
+    d = CHARTS[c["metric"]].dimension(c["k"])  # units have mean square 1: Σ w²σ² = d·σ²
+    noise = mean_of(c["error_bound_parts"]["noise"])
+    yield _same("noise of the error", noise, d * c["sigma"] ** 2, "d·σ²")
 
 
 def _close(a: Any, b: Any) -> bool:
@@ -207,10 +206,10 @@ def _error(c: dict[str, Any]) -> Iterator[Check]:
     """The stated error follows from its law, or from the parts of its bound."""
     law, parts = c["squared_error_law"], c["error_bound_parts"]
     if law is None:
-        bound = Bound(**parts)
-        for level, value in c["error_bound"].items():
-            again = bound.at(float(level.strip("%")) / 100)
-            yield _same("error bound", value, again, level)
+        yield from _bounds(c["error_bound"], parts)
+        if c["error_bound_within"] is not None:
+            stated = {k: v for k, v in c["error_bound_within"].items() if k.endswith("%")}
+            yield from _bounds(stated, c["error_bound_within"]["parts"])
         return
     yield _same("expected error", c["expected_squared_error"], mean_of(law), "mean of the law")
     found = quantiles(law)
@@ -219,3 +218,11 @@ def _error(c: dict[str, Any]) -> Iterator[Check]:
         yield _same("quantile", c["squared_error_quantiles"][level], value, level)
         if level in c["error_bound"]:
             yield _same("error bound", c["error_bound"][level], value**0.5, level)
+
+
+def _bounds(stated: dict[str, float], parts: dict[str, Any]) -> Iterator[Check]:
+    """Bounds by level follow from the parts they are made of."""
+    bound = Bound(**parts)
+    for level, value in stated.items():
+        found = bound.at(float(level.strip("%")) / 100)
+        yield _same("error bound", value, found, level)

@@ -3,6 +3,8 @@ import json
 import numpy as np
 import pytest
 
+from spdp import Ball, private_mean
+
 
 @pytest.fixture
 def published(run, data, tmp_path, budget):
@@ -100,3 +102,12 @@ def test_an_unusable_key_costs_nothing(run, refused, data, keys, ledger, tmp_pat
     refused(3, "text.pem", *words, "text.pem")
     refused(3, "absent.pem", *words, "absent.pem")
     assert json.loads(run("ledger", "history", ledger, "--json")[1]) == []
+
+
+def test_a_simulation_does_not_verify_as_a_private_release(run, tmp_path):
+    X = np.stack([np.eye(2)] * 20)
+    release = private_mean(X, epsilon=1.0, delta=1e-6, domain=Ball(2.0), random_state=0)
+    release.save(tmp_path / "simulated")
+    code, out, _ = run("verify", tmp_path / "simulated")
+    assert code == 6
+    assert "NOT private" in out

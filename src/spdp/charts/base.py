@@ -16,9 +16,7 @@ __all__ = ["Chart", "clip_to_ball"]
 
 
 class Chart(ABC):
-    """One flat metric on k×k matrices. Everything here is total.
-
-    It never raises for data.
+    """One flat metric on k×k matrices. All but :meth:`vector` never raises for data.
 
     Attributes
     ----------

@@ -13,6 +13,8 @@ from spdp.errors import DataError
 __all__ = ["verify"]
 
 SEALED = "the matrix and its certificate are what was sealed"
+PASSED = "Verified: the release was not edited, and its numbers agree."
+SIMULATED = "a seeded simulation, NOT private: not to be published as a private release"
 FAILED = "Verification FAILED: do not rely on this release."
 NOT_SIGNED = "Nor who made the release: that takes its maker's public key (pass --key)."
 Row = tuple[str, bool, str]
@@ -39,10 +41,10 @@ def verify(
 
 
 def _limits(key: Path | None) -> list[str]:
-    """What verification does not prove."""
+    """The verdict, and what verification does not prove."""
     from spdp.verification import NOT_PROVEN
 
-    return [NOT_PROVEN] if key is not None else [NOT_PROVEN, NOT_SIGNED]
+    return [PASSED, NOT_PROVEN] if key is not None else [PASSED, NOT_PROVEN, NOT_SIGNED]
 
 
 def _checks(directory: Path, key: Path | None) -> list[Row]:
@@ -55,7 +57,10 @@ def _checks(directory: Path, key: Path | None) -> list[Row]:
         release = Release.load(directory)
     except DataError as error:
         return [("seal", False, error.message)]
-    return [("seal", True, SEALED), *release.verify(key)]
+    rows: list[Row] = [("seal", True, SEALED), *release.verify(key)]
+    if not release.certificate["private"]:
+        rows.append(("guarantee", False, SIMULATED))
+    return rows
 
 
 def _table(directory: Path, checks: list[Row]) -> Any:

@@ -136,7 +136,7 @@ class Held(ABC):
 
     @abstractmethod
     def turned(self, axes: Array) -> "Held":
-        """The same vectors in coordinates along other axes, yᵀ·axes; this one is spent.
+        """Vectors in coordinates along other axes, yᵀ·axes, to use in place of these.
 
         Turning once costs as much as asking one query along those axes.
         """

@@ -43,7 +43,7 @@ from spdp.privacy import noise
 from spdp.privacy.costs import Budget, mu_upward
 from spdp.privacy.ledger import Ledger
 
-__all__ = ["Account", "Answer", "Seed", "lattice_scale"]
+__all__ = ["Account", "Answer", "Seed", "lattice_scale", "noise_scale"]
 
 Seed = int | np.random.Generator | None
 
@@ -96,6 +96,13 @@ def laplace_scale_exact(sensitivity: int, epsilon: float) -> Fraction:
     if scale > LARGEST_SCALE:
         raise _too_small()
     return scale
+
+
+def noise_scale(budget: Budget, sensitivity: int) -> float:
+    """Scale of the noise of an only query, in lattice units."""
+    if budget.mu is None:
+        return float(laplace_scale_exact(sensitivity, budget.epsilon))
+    return lattice_scale(sensitivity, budget.mu)
 
 
 def _too_small() -> ParameterError:

@@ -38,12 +38,12 @@ __all__ = ["private_mean", "release_sum"]
 
 ESTIMAND = "the {distance} Fréchet mean of the records, each clipped to the domain"
 UPPER_LAW = (
-    "upper bound on the law of the distance between the value and the estimand: the law of "
-    "the noise, before the value was brought back into the domain, which only brings it closer"
+    "the whole error; the stated law is that of the noise, an upper bound, since bringing the "
+    "value back into the domain only brings it closer"
 )
 WHOLE_ERROR = (
-    "the bound covers the whole error (noise, clipping and shrinkage) with at least the "
-    "stated probability over the noise, whatever the records are"
+    "the whole error (noise, clipping and shrinkage), with at least the stated probability "
+    "over the noise, whatever the records are"
 )
 WITHIN = "the mean of the records pulled to within {reach:.4g} of a released centre"
 
@@ -239,11 +239,15 @@ def _adaptive(search: Search, domain: Domain, chart: Chart) -> Release:
 
 
 def _within(found: Found, shift: float) -> dict[str, Any] | None:
-    """The sharper bound, with the mean that it holds for."""
+    """The bound for another mean, with that mean, where it is the sharper one."""
     if found.within is None or found.reach is None:
         return None
+    bound = found.within.moved(shift)
+    if bound.at() >= found.bound.at():
+        return None
     return {
-        **stated_bounds(found.within.moved(shift)),
+        **stated_bounds(bound),
+        "parts": bound.describe(),
         "estimand": WITHIN.format(reach=found.reach),
         "reach": found.reach,
     }

@@ -9,10 +9,10 @@ from spdp.charts import CHARTS, Chart
 from spdp.choices import Adjacency, Mechanism, Method, Noise, choose
 from spdp.domain import Domain, check_domain
 from spdp.errors import ParameterError
-from spdp.privacy.account import laplace_scale_exact, lattice_scale
+from spdp.privacy.account import noise_scale
 from spdp.privacy.costs import Budget
 from spdp.privacy.laws import Spec, mean_law, mean_of
-from spdp.queries import RECORD_NORM, VectorSum, count_weight, whole_domain_sum
+from spdp.queries import VectorSum, count_weight, whole_domain_sum
 
 __all__ = ["OneShot", "choose_method", "plan_one_shot", "settle_method"]
 
@@ -42,9 +42,7 @@ class OneShot:
     @property
     def scale(self) -> float:
         """Of the noise, in lattice units."""
-        if self.budget.mu is None:
-            return float(laplace_scale_exact(self.sensitivity, self.budget.epsilon))
-        return lattice_scale(self.sensitivity, self.budget.mu)
+        return noise_scale(self.budget, self.sensitivity)
 
     def law(self, n: float) -> Spec:
         """Law of the squared distance from mean of n clipped records to release.
@@ -55,9 +53,8 @@ class OneShot:
         too small.
         """
         unit = (self.scale * self.query.step / n) ** 2
-        weight = self.query.weight
-        stretch = (RECORD_NORM / weight) ** 2 if weight else 0.0
-        return mean_law(self.noise is Noise.LAPLACE, len(self.query.frame.center), unit, stretch)
+        d = len(self.query.frame.center)
+        return mean_law(self.noise is Noise.LAPLACE, d, unit, self.query.stretch)
 
     def expected_squared_error(self, n: float) -> float:
         return mean_of(self.law(n))

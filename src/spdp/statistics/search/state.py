@@ -10,6 +10,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from spdp.charts import clip_to_ball
 from spdp.engines import Held
 from spdp.frame import Frame
 from spdp.kernels import Region
@@ -70,7 +71,7 @@ class State:
     Parameters
     ----------
     held : Held
-        Log-vectors inside the region; ``held.total(query, whole)`` gives exact
+        Vectors inside the region; ``held.total(query, whole)`` gives exact
         integers.
     account : Account
         Draws the noise and keeps Σ μ_i² ≤ μ².
@@ -158,7 +159,7 @@ class State:
         return self.d * (self.far * self.noise()) ** 2
 
     def scale(self) -> float:
-        """Root mean square unit of the frame, in log-Euclidean distance."""
+        """Root mean square unit of the frame, in the metric's distance."""
         return float(np.sqrt(np.mean(self.frame.width**2)))
 
     def reach(self) -> float:
@@ -166,11 +167,8 @@ class State:
         return self.far + float(np.linalg.norm(self.frame.center - self.home))
 
     def inside(self, y: Array) -> Array:
-        """y projected onto the domain."""
-        step = y - self.home
-        return np.asarray(
-            self.home + step * (self.far / max(self.far, float(np.linalg.norm(step))))
-        )
+        """y, or the point of the domain's ball nearest to it."""
+        return clip_to_ball(y, self.home, self.far)
 
     def bound(
         self,

@@ -38,5 +38,5 @@ made on t2, t3, bimodal and outlier1, whose rows are therefore optimistic. For t
 noise is new, and none of the study's constants was changed. It was run several times with the
 same noise, as the formula of the bound and the speed of the search were improved; the last run is
 shown. In `private_mean`, from resolution 1500 on, all but the search's last steps look at a part of
-the records, which this page does not do. The synthetic sets are the same draws as in tuning, because version 0.1's
-figures are for these draws."""
+the records, which this page does not do. The synthetic sets are the same draws as in tuning,
+because version 0.1's figures are for these draws."""

@@ -1,5 +1,4 @@
-r"""Where a record may lie. A domain is public: chosen before the data is seen, or from
-knowledge of the instrument.
+r"""Where a record may lie: public sets, chosen without looking at the data.
 
 Records are FORCED into the domain one by one, so the sensitivity of their mean is
 enforced, not assumed: with all vectors in a ball of radius r, replacing one of n

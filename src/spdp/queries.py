@@ -1,5 +1,4 @@
-r"""Queries: sums over records of integer vectors of bounded norm, each with its
-sensitivity.
+r"""Queries: sums of one integer vector of bounded norm per record.
 
 A query turns vectors (m, d) of records, each in the public domain, into the sum of one
 integer vector per record. *Enforced* in every ``total``: the norm of each record's
@@ -194,8 +193,9 @@ class CorrelationSum(Query):
     The total holds 5·Σ q_i² for every i, then 7·Σ q_i·q_j for i < j, row by row. A
     lattice point p of norm ≤ 2³⁰, divided by 2¹⁶ toward zero, has norm ≤ 2¹⁴.
     Sensitivity √2·5·2²⁸ (5·2²⁸ for one record alone): with M = qqᵀ − ppᵀ the total
-    moves by v, ‖v‖² = 25·Σ M_ii² + 49·Σ_{i<j} M_ij² ≤ 25·‖M‖_F², and ‖M‖_F² = ‖q‖⁴ +
-    ‖p‖⁴ − 2(q·p)² ≤ 2·(2¹⁴)⁴. No entry exceeds 5·2²⁸, so 2³² records fit into 64 bits.
+    moves by v, ‖v‖² = 25·Σ M_ii² + 49·Σ_{i<j} M_ij² ≤ 25·‖M‖_F², and
+    ‖M‖_F² = ‖q‖⁴ + ‖p‖⁴ − 2(q·p)² ≤ 2·(2¹⁴)⁴. No entry exceeds 5·2²⁸, so 2³² records
+    fit into 64 bits.
     """
 
     frame: Frame
@@ -234,12 +234,12 @@ class CorrelationSum(Query):
 class ExcessSum(Query):
     """How much clipping to the frame's ball of ``radius`` takes off, at some reaches.
 
-    With ρ = ‖y − c‖ and f = min(1, radius/‖z‖), clipping in the frame moves y by (1 −
-    f)ρ toward c. For each reach x the sum of min(ρ, x) − fρ is taken, which is how far
-    the clip moves records that were first pulled to within x of c (x is at least the
-    longest half axis, so the difference is never negative). Steps are x/weight, rounded
-    up. Coordinate j of a record's integers lies in [0, weight_j], so two records differ
-    by at most √Σ weight_j² ≤ 2³⁰.
+    With ρ = ‖y − c‖ and f = min(1, radius/‖z‖), clipping in the frame moves y by
+    (1 − f)ρ toward c. For each reach x the sum of min(ρ, x) − fρ is taken, which is how
+    far the clip moves records that were first pulled to within x of c (x is at least
+    the longest half axis, so the difference is never negative). Steps are x/weight,
+    rounded up. Coordinate j of a record's integers lies in [0, weight_j], so two
+    records differ by at most √Σ weight_j² ≤ 2³⁰.
     """
 
     frame: Frame

@@ -7,6 +7,7 @@ import pytest
 from replay import Caught, audit, datasets
 
 from spdp import Ball, EigenvalueBounds, RiemannianLaplace, TangentGaussian, private_mean
+from spdp.data import source
 from spdp.frame import Frame
 from spdp.privacy.account import Account
 from spdp.queries import (
@@ -17,7 +18,8 @@ from spdp.queries import (
     Histogram,
     VectorSum,
 )
-from spdp.statistics.search import Search
+from spdp.statistics import mean as means_module
+from spdp.statistics.search import Search, state
 
 
 def means(domain, epsilon, **options):
@@ -63,6 +65,16 @@ def test_means_pass_thousands_of_times(name):
     shares = transcripts(2000, 11, STATISTICS[name])
     print(f"{name}: {len(shares)} transcripts, largest cost {shares.max():.9f} of the budget")
     assert shares.max() <= 1
+
+
+def test_a_search_that_looks_at_a_part_of_the_records_passes(monkeypatch):
+    """Every so many-th record, by public numbers; blocks small and not all kept."""
+    monkeypatch.setattr(state, "SHARP_ENOUGH", 4.0)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 300)
+    options = {"method": "adaptive"}
+    assert transcripts(150, 23, options, budgets=(10.0, 60.0)).max() <= 1
+    monkeypatch.setattr(means_module, "KEEP_BYTES", 500)
+    assert transcripts(150, 29, options, budgets=(10.0, 60.0)).max() <= 1
 
 
 def test_add_remove_passes():

@@ -21,12 +21,12 @@ not observed.
 
 *Therefore.* The continuous mechanism N(q, s0²·I) with s0 = Δ/μᵢ is μᵢ-GDP (theorem 2).
 Round z ~ N(q, s0²) at random to j ∈ ℤ with probability ∝ exp(−(j − z)²/2τ²), τ = 4. By
-Poisson summation Σ_j exp(−(j − z)²/2τ²) is constant in z up to a factor 1 ±
-2.1·exp(−2π²τ²), so j has, up to that factor, the discrete Gaussian law of parameter s0²
-+ τ²: the sampler is post-processing of the continuous mechanism but for η < d·10⁻¹³⁰,
-which calibrating to the next double below δ pays for. Adaptive composition of μᵢ-GDP
-answers is μ-GDP with μ² = Σ μᵢ² (Dong, Roth, Su 2022). P(q) ∝ exp(−‖q‖/s) is ε-DP by
-the triangle inequality.
+Poisson summation Σ_j exp(−(j − z)²/2τ²) is constant in z up to a factor
+1 ± 2.1·exp(−2π²τ²), so j has, up to that factor, the discrete Gaussian law of parameter
+s0² + τ²: the sampler is post-processing of the continuous mechanism but for
+η < d·10⁻¹³⁰, which calibrating to the next double below δ pays for. Adaptive
+composition of μᵢ-GDP answers is μ-GDP with μ² = Σ μᵢ² (Dong, Roth, Su 2022). And
+P(q) ∝ exp(−‖q‖/s) is ε-DP by the triangle inequality.
 """
 
 from fractions import Fraction

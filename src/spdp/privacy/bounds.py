@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from spdp.privacy.laws import Spec, law_of
+from spdp.privacy.laws import Spec, law_of, weighted_tails
 
 __all__ = ["ELLIPSOID_PART", "RETREAT_PART", "Bound"]
 
@@ -46,7 +46,8 @@ Array = NDArray[np.float64]
 ELLIPSOID_PART, RETREAT_PART = 0.9, 0.05
 LARGEST = 1e300  # where nothing is known to limit the distance
 GRID = np.geomspace(1.0, 1e-6, 100)  # of 1 − 2t·max w in Chernoff's bound
-TABLE, SMALLEST_TABULATED = 80, 1e-6  # points of a tabulated law, and its least tail
+# Points of a tabulated law, its least tail, and the accuracy of that tail.
+TABLE, SMALLEST_TABULATED, ACCURACY = 80, 1e-6, 0.01
 # Shares of the risk that the noise may take, the rest being the excess's.
 SPLITS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
 
@@ -123,10 +124,10 @@ def noise_reaches(law: Spec, risks: Array) -> Array:
 @lru_cache(maxsize=32)
 def _table(weights: tuple[float, ...]) -> tuple[Array, Array]:
     """Points of ‖N‖², from its mean on, and the probability beyond each."""
-    law = law_of({"family": "weighted-chi2", "weights": list(weights)})
     w = np.asarray(weights)
     squares = np.linspace(w.sum(), _chernoff(w, SMALLEST_TABULATED), TABLE)
-    return squares, np.minimum.accumulate(law.sf(squares))
+    tails = weighted_tails(w, squares, ACCURACY * SMALLEST_TABULATED)
+    return squares, np.minimum.accumulate(tails)
 
 
 def _chernoff(w: Array, risk: float) -> float:

@@ -23,6 +23,7 @@ __all__ = [
     "quantiles",
     "stretched_laplace_law",
     "weighted_chi2_law",
+    "weighted_tails",
 ]
 
 Array = NDArray[np.float64]
@@ -137,13 +138,14 @@ class _WeightedChi2(_Inverted):
     tail is below 1e-10.
     """
 
-    def __init__(self, weights: Array) -> None:
+    def __init__(self, weights: Array, accuracy: float = 1e-10) -> None:
         super().__init__(a=0.0, name="weighted_chi2")
-        self._weights = weights
+        self._weights, self._accuracy = weights, accuracy
         self.reach = float(weights.sum() + 30.0 * np.sqrt(2.0 * (weights**2).sum()))
         step = np.pi / (2.0 * self.reach)
         terms = 1 << 8
-        while terms < 1 << 13 and self._log_modulus(terms * step) - np.log(terms) > np.log(1e-10):
+        least = np.log(accuracy)
+        while terms < 1 << 13 and self._log_modulus(terms * step) - np.log(terms) > least:
             terms *= 2
         j = np.arange(terms) + 0.5
         self._t = j * step
@@ -159,7 +161,8 @@ class _WeightedChi2(_Inverted):
         return float(-0.25 * np.log1p((2.0 * self._weights * t) ** 2).sum())
 
     def _updated_ctor_param(self) -> dict[str, Any]:
-        return {"weights": self._weights}  # what SciPy needs to freeze a copy
+        # what SciPy needs to freeze a copy
+        return {"weights": self._weights, "accuracy": self._accuracy}
 
     def _below(self, x: Array) -> Array:
         waves = np.sin(self._phase - self._t * x[:, None]) @ self._factor
@@ -219,6 +222,13 @@ def _beta_rule(a: float, b: float) -> tuple[Array, Array]:
         return x / (b + a - 1.0 + x), w / w.sum()
     x, w = special.roots_jacobi(NODES, b - 1.0, a - 1.0)
     return 0.5 * (1.0 + x), w / w.sum()
+
+
+def weighted_tails(weights: Array, squares: Array, accuracy: float) -> Array:
+    """P(Σ w_j Z_j² > x) at some x, rounded up by twice the accuracy asked for."""
+    top = float(weights.max())
+    law = _WeightedChi2(weights / top, accuracy)
+    return np.asarray(1.0 - law._cdf(squares / top) + 2.0 * accuracy)
 
 
 def _weighted(spec: Spec) -> Law:

@@ -118,7 +118,7 @@ def _show(made: "Plan") -> None:
         text = f"adaptive, spread {row.spread:.3g} {share}"
         _add(table, text, row, made.method == Method.ADAPTIVE)
     console().print(table)
-    say(f"{_names(made)} will run (bold); {_from(made)}.")
+    say(f"{_names(made)} will run (marked >); {_from(made)}.")
     if made.method == Method.ONESHOT and any(row.rms < 0.9 * _runs(made) for row in made.adaptive):
         say("If the data are as narrow as that, --method adaptive would err less.")
     if made.hopeless:
@@ -129,7 +129,7 @@ def _show(made: "Plan") -> None:
 def _add(table: Any, text: str, row: Any, runs: bool) -> None:
     verdict = ": hopeless" if row.hopeless else ""
     numbers = f"{row.rms:.4g}", f"{row.bound:.4g}"
-    table.add_row(text + verdict, *numbers, style="bold" if runs else "")
+    table.add_row((f"> {text}" if runs else text) + verdict, *numbers, style="bold" if runs else "")
 
 
 def _runs(made: "Plan") -> float:

@@ -10,7 +10,7 @@ from spdp.blocks import record_marks, split
 from spdp.charts import CHARTS
 from spdp.data import as_source
 from spdp.engines import LocalEngine
-from spdp.engines.base import Task, vectors_of
+from spdp.engines.task import Task, vectors_of
 from spdp.errors import DataError, InvalidMatrixError
 from spdp.kernels import MODULES, kernels_for
 from spdp.lattice import encode, exact_sum, sum_block
@@ -51,7 +51,7 @@ def codes(block, k, kernels):
     """Codes of all records of a block, unusable ones at the centre."""
     region = DOMAIN.region(k)
     q = np.zeros((len(block), LOGEUCLID.dimension(k)), np.int64)
-    for part in split(block, k, "X"):
+    for part in split(block, (k, k), "X"):
         rows, _ = LOGEUCLID.encode(part.stack, region, kernels)
         q[slice(None) if part.places is None else part.places] = rows
     return q
@@ -70,7 +70,7 @@ def test_the_code_of_a_record_in_company_is_its_code_alone(name, k, n, seed):
     np.testing.assert_array_equal(codes([X[i] for i in order], k, kernels), together[order])
     cut = int(rng.integers(0, n + 1))
     total = sum(
-        sum_block(part, LOGEUCLID, DOMAIN.region(k), k, kernels=kernels)[0]
+        sum_block(part, LOGEUCLID, DOMAIN.region(k), (k, k), kernels=kernels)[0]
         for part in (X[:cut], X[cut:])
         if part
     )
@@ -112,7 +112,7 @@ def test_a_record_of_another_dtype_moves_the_sum_by_one_record_only(random_spd):
     engine = LocalEngine()
     for data in (X, Y, iter([Y[:50], Y[50:]])):
         source = as_source(data)
-        task = Task(LOGEUCLID, DOMAIN.region(3), 3, "X")
+        task = Task(LOGEUCLID, DOMAIN.region(3), (3, 3), "X")
         parts = [vectors_of(block, task).Y for block in source.blocks()]
         assert len(np.concatenate(parts)) == 200
     assert engine.kernels is None
@@ -154,12 +154,12 @@ def test_shapes_are_public_and_errors_name_the_record(random_spd):
 
 def test_fingerprints_do_not_depend_on_blocks_order_or_dtype(random_spd):
     X, key = random_spd(50, 3).astype(np.float32), b"0123456789abcdef"
-    mark = record_marks(X, 3, "X", key)
-    parts = [record_marks(part, 3, "X", key) for part in (X[20:], list(X[:20].astype(float)))]
+    mark = record_marks(X, (3, 3), "X", key)
+    parts = [record_marks(part, (3, 3), "X", key) for part in (X[20:], list(X[:20].astype(float)))]
     assert (sum(p[0] for p in parts) % (1 << 256), 50) == mark
     X[7, 0, 0] = np.nextafter(X[7, 0, 0], np.float32(9))
-    assert record_marks(X, 3, "X", key) != mark
-    assert record_marks(X, 3, "X", b"another key here") != record_marks(X, 3, "X", key)
+    assert record_marks(X, (3, 3), "X", key) != mark
+    assert record_marks(X, (3, 3), "X", b"another key here") != record_marks(X, (3, 3), "X", key)
 
 
 def wild_records():

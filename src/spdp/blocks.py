@@ -4,11 +4,13 @@
 grouped by their own dtype, never converted to a common one: a float64 record among
 float32 ones changes no tolerance but its own, and byte order changes none. A record
 that does not hold real numbers is one unusable record, not an error of the block.
-*Assumed.* The shape (k, k), and the dtype of an array as a whole, are public.
+*Assumed.* The shape of a record, (k, k) or (p, k, k), and the dtype of an array as a
+whole, are public.
 """
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +21,7 @@ from spdp.kernels import Status
 from spdp.kernels.base import working_dtype
 
 __all__ = [
+    "Block",
     "Part",
     "blocks_of",
     "describe_fault",
@@ -26,7 +29,9 @@ __all__ = [
     "matrix_stack",
     "record_marks",
     "record_stack",
-    "size_of_block",
+    "records_of",
+    "shape_of_block",
+    "shape_of_first",
     "split",
 ]
 
@@ -34,11 +39,27 @@ __all__ = [
 REAL = "iufb"  # kinds of dtypes that hold real numbers
 
 
+Shape = tuple[int, ...]  # of a record: (k, k), or (p, k, k) for p matrices each
+
+
+@dataclass(frozen=True)
+class Block:
+    """Records with what stands beside each of them: arrays of one entry per record."""
+
+    records: Any
+    beside: dict[str, NDArray[Any]]
+
+
+def records_of(block: Any) -> Any:
+    """The records of a block, whatever stands beside them."""
+    return block.records if isinstance(block, Block) else block
+
+
 class Part(NamedTuple):
     """Records of one dtype within a block."""
 
     places: NDArray[np.intp] | None  # in the block; None where they are all of it
-    stack: NDArray[Any]  # (m, k, k), float32 or float64
+    stack: NDArray[Any]  # (m, *shape), float32 or float64
     fault: str | None = None  # why none of them can be used
 
     def place(self, i: int) -> int:
@@ -60,25 +81,31 @@ def matrix_stack(X: Any, name: str = "X") -> NDArray[Any]:
 
 
 def record_stack(X: Any, name: str = "X") -> NDArray[Any]:
-    """``X`` as an array (n, k, k), in the dtype it is stored in."""
+    """``X`` as an array (n, k, k) or (n, p, k, k), in the dtype it is stored in."""
     refuse_masked(X, name)
     A = np.asarray(X)
     if A.dtype.kind not in REAL:
         raise InvalidMatrixError(f"{name} {_not_real(A)}")
-    if A.ndim != 3 or A.shape[1] != A.shape[2] or A.shape[1] == 0:
-        raise InvalidMatrixError(f"{name} has shape {A.shape}; expected (n, k, k)")
+    if A.ndim not in (3, 4) or not _is_record(A.shape[1:]):
+        raise InvalidMatrixError(
+            f"{name} has shape {A.shape}; expected (n, k, k), or (n, p, k, k) for p matrices each"
+        )
     return A
 
 
-def size_of_first(items: Sequence[Any], name: str = "X") -> int:
-    """k of a list of matrices: that of the first one that holds real numbers."""
+def _is_record(shape: Shape) -> bool:
+    return len(shape) in (2, 3) and shape[-1] == shape[-2] and min(shape) > 0
+
+
+def shape_of_first(items: Sequence[Any], name: str = "X") -> Shape:
+    """Shape of the records of a list: that of the first one of real numbers."""
     for item in items:
         try:
             A = np.asarray(item)
         except Exception:  # not this one, then
             continue
-        if A.dtype.kind in REAL and A.ndim == 2 and A.shape[0] == A.shape[1] > 0:
-            return len(A)
+        if A.dtype.kind in REAL and _is_record(A.shape):
+            return A.shape
     raise InvalidMatrixError(f"{name} is not a stack of matrices of one size")
 
 
@@ -88,29 +115,31 @@ def refuse_masked(X: Any, name: str) -> None:
         raise DataError(f"{name} is a masked array: drop or fill its masked records first")
 
 
-def split(block: Any, k: int, name: str) -> Iterator[Part]:
-    """A block, array ``(m, k, k)`` or list of matrices, as stacks of one dtype each."""
-    if isinstance(block, list | tuple):
-        yield from _split_list(block, k, name)
+def split(block: Any, shape: Shape, name: str) -> Iterator[Part]:
+    """A block, array (m, *shape) or list of records, as stacks of one dtype each."""
+    records = records_of(block)
+    if isinstance(records, list | tuple):
+        yield from _split_list(records, shape, name)
         return
-    refuse_masked(block, name)
-    B = np.asarray(block)
-    if B.ndim == 2:
+    refuse_masked(records, name)
+    B = np.asarray(records)
+    if B.ndim == len(shape):
         B = B[None]
-    if B.ndim != 3 or B.shape[1:] != (k, k):
-        raise InvalidMatrixError(f"{name} has a block of shape {B.shape}; expected (m, {k}, {k})")
+    if B.shape[1:] != shape:
+        expected = ", ".join(["m", *map(str, shape)])
+        raise InvalidMatrixError(f"{name} has a block of shape {B.shape}; expected ({expected})")
     if B.dtype.kind in REAL:
         yield Part(None, _working(B))
     else:
         yield Part(None, np.full(B.shape, np.nan), _not_real(B))
 
 
-def _split_list(items: Sequence[Any], k: int, name: str) -> Iterator[Part]:
+def _split_list(items: Sequence[Any], shape: Shape, name: str) -> Iterator[Part]:
     groups: dict[tuple[np.dtype[Any], str | None], list[int]] = {}
     matrices = []
     for i, item in enumerate(items):
         refuse_masked(item, f"{name}: matrix {i}")
-        A, fault = _record(item, k, f"{name}: matrix {i}")
+        A, fault = _record(item, shape, f"{name}: matrix {i}")
         matrices.append(A)
         groups.setdefault((A.dtype, fault), []).append(i)
     for (_, fault), places in groups.items():
@@ -118,7 +147,7 @@ def _split_list(items: Sequence[Any], k: int, name: str) -> Iterator[Part]:
         yield Part(where, np.stack([matrices[i] for i in places]), fault)
 
 
-def _record(item: Any, k: int, name: str) -> tuple[NDArray[Any], str | None]:
+def _record(item: Any, shape: Shape, name: str) -> tuple[NDArray[Any], str | None]:
     """One record of a list in its own dtype.
 
     NaN, and why, where it holds no real numbers.
@@ -128,12 +157,12 @@ def _record(item: Any, k: int, name: str) -> tuple[NDArray[Any], str | None]:
     except ValueError:
         raise InvalidMatrixError(f"{name} is not a matrix of one size with the others") from None
     except Exception as error:  # whatever an object's own conversion may raise
-        return np.full((k, k), np.nan), f"cannot be read as a matrix ({type(error).__name__})"
+        return np.full(shape, np.nan), f"cannot be read as a matrix ({type(error).__name__})"
     if A.dtype.kind not in REAL:
-        return np.full((k, k), np.nan), _not_real(A)
-    if A.shape != (k, k):
+        return np.full(shape, np.nan), _not_real(A)
+    if A.shape != shape:
         raise InvalidMatrixError(
-            f"{name} has shape {A.shape}, not of one size with the others; expected ({k}, {k})"
+            f"{name} has shape {A.shape}, not of one size with the others; expected {shape}"
         )
     return _working(A), None
 
@@ -162,21 +191,23 @@ def blocks_of(X: Any) -> Iterator[Any]:
     return iter(X)
 
 
-def size_of_block(block: Any, name: str = "X") -> int:
-    """k of a block of records."""
-    if isinstance(block, list | tuple):
-        return size_of_first(block, name)
-    return int(matrix_stack(block, name).shape[-1])
+def shape_of_block(block: Any, name: str = "X") -> Shape:
+    """Shape of the records of a block; a block of two dimensions is one record."""
+    records = records_of(block)
+    if isinstance(records, list | tuple):
+        return shape_of_first(records, name)
+    A = matrix_stack(records, name)
+    return A.shape if A.ndim == 2 else record_stack(A, name).shape[1:]
 
 
-def record_marks(block: Any, k: int, name: str, key: bytes) -> tuple[int, int]:
+def record_marks(block: Any, shape: Shape, name: str, key: bytes) -> tuple[int, int]:
     """Keyed fingerprint of a block's records, in any order, and their number.
 
     The sum of BLAKE2b marks of the single records as float64: blocks add up, here or on
     a cluster, to the same fingerprint.
     """
     total, m = 0, 0
-    for part in split(block, k, name):
+    for part in split(block, shape, name):
         rows = np.ascontiguousarray(part.stack, dtype="<f8").reshape(len(part.stack), -1)
         for row in rows:
             mark = hashlib.blake2b(row.tobytes(), key=key[:64], digest_size=32, person=b"spdp")
@@ -186,7 +217,13 @@ def record_marks(block: Any, k: int, name: str, key: bytes) -> tuple[int, int]:
 
 
 def describe_fault(code: int, matrix: NDArray[Any], smallest: float | None = None) -> str:
-    """What a kernel found wrong with a matrix, in words; for the holder of the data."""
+    """What a kernel found wrong with a matrix, in words; for the holder of the data.
+
+    Of several matrices, the one that is worst.
+    """
+    if matrix.ndim == 3:
+        worst = int(np.argmax([_badness(code, one) for one in matrix]))
+        return f"(part {worst}) {describe_fault(code, matrix[worst])}"
     if code == Status.NOT_FINITE:
         row, column = np.argwhere(~np.isfinite(matrix))[0]
         return f"is not finite: entry ({row}, {column}) is {matrix[row, column]}"
@@ -201,6 +238,15 @@ def describe_fault(code: int, matrix: NDArray[Any], smallest: float | None = Non
     if smallest is None:
         smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
     return f"is not positive definite: smallest eigenvalue {smallest:.3g}"
+
+
+def _badness(code: int, matrix: NDArray[Any]) -> float:
+    if not np.isfinite(matrix).all():
+        return np.inf
+    A = matrix.astype(np.float64)
+    if code == Status.NOT_SYMMETRIC:
+        return float(np.abs(A - A.T).max() / max(np.abs(A).max(), 1e-300))
+    return -float(np.linalg.eigvalsh(A)[0])
 
 
 def invalid_matrix(fault: str, index: tuple[int, ...]) -> InvalidMatrixError:

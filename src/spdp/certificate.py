@@ -23,14 +23,31 @@ from numpy.typing import NDArray
 from spdp.choices import Unit
 from spdp.errors import DataError
 
-__all__ = ["Certificate", "seal_of", "strict_json"]
+__all__ = ["Certificate", "mean_estimand", "seal_of", "strict_json"]
 
-SCHEMA = 2
+SCHEMA = 3
 LARGEST = 1.7976931348623157e308  # a float64 number; infinities and NaN are above
 EXACT_LAW = "the whole error; its law is exact"
 MOVED = (
     "the noise, and how far the value was moved to be a positive definite matrix of float64 numbers"
 )
+
+
+ESTIMAND = "the {distance} Fréchet mean of {whom}, each clipped to the domain"
+RECORDS = "the records"
+PERSONS = "the persons, a person being the mean of their records"
+WEIGHTED = "the records, at most {most} of a person's counted"
+
+
+def mean_estimand(distance: str, unit: str | None, most: int | None = None) -> str:
+    """What a mean estimates, in words.
+
+    ``most`` is how many of a person's records count, where they do by their number.
+    """
+    whom = PERSONS if unit == Unit.PERSON else RECORDS
+    if most is not None:
+        whom = WEIGHTED.format(most=most)
+    return ESTIMAND.format(distance=distance, whom=whom)
 
 
 @lru_cache(maxsize=1)
@@ -56,6 +73,7 @@ class Certificate:
     float_safe: bool
     mechanism: str
     calibration: str
+    statistic: str = "mean"
     method: str | None = None  # "oneshot" or "adaptive"; None for a stated summary
     epsilon: float
     delta: float
@@ -71,7 +89,10 @@ class Certificate:
     error_bound_within: dict[str, Any] | None = None  # a sharper one, for another target
     n: int | None = None
     n_estimate: float | None = None
+    max_records: int | None = None  # of a person that count
     k: int
+    parts: int | None = None  # matrices of one record
+    shape: list[int]  # of the value
     domain: dict[str, Any] | None = None
     sensitivity: float
     sigma: float

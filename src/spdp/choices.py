@@ -16,8 +16,10 @@ __all__ = [
     "Noise",
     "OnInvalid",
     "Unit",
+    "Weights",
     "choose",
     "positive",
+    "positive_int",
     "real",
 ]
 
@@ -69,6 +71,13 @@ class Unit(StrEnum):
     PERSON = "person"
 
 
+class Weights(StrEnum):
+    """What a person counts: once, or by the number of their records."""
+
+    PERSONS = "persons"
+    RECORDS = "records"
+
+
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
@@ -87,6 +96,14 @@ def real(name: str, value: Any) -> float:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         raise ParameterError(f"{name} must be a number, got {value!r}") from None
+
+
+def positive_int(name: str, value: Any) -> int:
+    """``value`` as an int if it is a positive whole number, else an error."""
+    number = positive(name, value)
+    if number != int(number):
+        raise ParameterError(f"{name} must be a whole number, got {value!r}")
+    return int(number)
 
 
 def positive(name: str, value: Any) -> float:

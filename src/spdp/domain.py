@@ -46,7 +46,7 @@ class Domain(ABC):
 
         Clip to an interval, then to a ball.
         """
-        key = (chart.name, k)
+        key = (chart.key, k)
         if key not in self._regions:
             self._regions[key] = self._region(k, chart)
         return self._regions[key]

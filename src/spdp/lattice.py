@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 
 from spdp.blocks import (
     Part,
+    Shape,
     blocks_of,
     describe_fault,
     invalid_matrix,
     record_stack,
-    size_of_block,
+    shape_of_block,
     split,
 )
 from spdp.charts import Chart
@@ -54,11 +55,11 @@ def encode(X: Any, domain: Domain, chart: Chart = LOGEUCLID) -> Ints:
     Σ q² ≤ 2⁶⁰ for each, whatever the input.
     """
     block = X if isinstance(X, list | tuple) else record_stack(X)
-    k = size_of_block(block)
-    region = check_domain(domain).region(k, chart)
-    q = np.zeros((len(block), chart.dimension(k)), np.int64)
+    shape = shape_of_block(block)
+    region = check_domain(domain).region(shape[-1], chart)
+    q = np.zeros((len(block), len(region.center)), np.int64)
     fault: Fault = None
-    for part in split(block, k, "X"):
+    for part in split(block, shape, "X"):
         rows, status = chart.encode(part.stack, region, kernels_for(part.stack))
         q[slice(None) if part.places is None else part.places] = rows
         fault = first_fault(fault, fault_of(part, status))
@@ -75,11 +76,11 @@ def exact_sum(X: Any, domain: Domain, on_invalid: str = "raise", chart: Chart = 
     """
     policy = choose(OnInvalid, on_invalid, "on_invalid")
     check_domain(domain)
-    total, n = None, 0
+    total, n, shape = None, 0, None
     for block in blocks_of(X):
-        k = size_of_block(block) if total is None else chart.size(len(total))
-        region, explain = domain.region(k, chart), policy is OnInvalid.RAISE
-        part, m, fault = sum_block(block, chart, region, k, explain=explain)
+        shape = shape or shape_of_block(block)
+        region, explain = domain.region(shape[-1], chart), policy is OnInvalid.RAISE
+        part, m, fault = sum_block(block, chart, region, shape, explain=explain)
         if fault is not None:
             raise invalid_matrix(fault[1], (n + fault[0],))
         total, n = part if total is None else total + part, n + m
@@ -94,14 +95,14 @@ def sum_block(
     block: Any,
     chart: Chart,
     region: Region,
-    k: int,
+    shape: Shape,
     name: str = "X",
     kernels: Kernels | None = None,
     explain: bool = True,
 ) -> tuple[Ints, int, Fault]:
     """Exact sum of one block, its number of records, and its first unusable one."""
-    total, m, fault = np.zeros(chart.dimension(k), np.int64), 0, None
-    for part in split(block, k, name):
+    total, m, fault = np.zeros(len(region.center), np.int64), 0, None
+    for part in split(block, shape, name):
         chosen = kernels or kernels_for(part.stack)
         rows, status = chart.lattice_sum(part.stack, region, chosen)
         total += rows

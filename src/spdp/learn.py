@@ -33,7 +33,7 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     epsilon, delta, domain, metric, mechanism, method, adjacency, on_invalid, ledger,
-    label, random_state, reference
+    weights, max_records, label, random_state, reference
         As in :func:`spdp.private_mean`.
 
     Attributes
@@ -57,6 +57,8 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         mechanism: str = "auto",
         method: str = "auto",
         adjacency: str = "replace-one",
+        weights: str = "persons",
+        max_records: int | None = None,
         on_invalid: str = "raise",
         ledger: Ledger | None = None,
         label: str | None = None,
@@ -70,22 +72,33 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.mechanism = mechanism
         self.method = method
         self.adjacency = adjacency
+        self.weights = weights
+        self.max_records = max_records
         self.on_invalid = on_invalid
         self.ledger = ledger
         self.label = label
         self.random_state = random_state
         self.reference = reference
 
-    def fit(self, X: Any, y: Any = None) -> "PrivateFrechetMean":
-        """Release the mean of ``X`` (n, k, k); ``y`` is ignored."""
-        return self._publish(private_mean(X, **self.get_params(deep=False)))
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> "PrivateFrechetMean":
+        """Release the mean of ``X`` (n, k, k); ``y`` is ignored.
 
-    def partial_fit(self, X: Any, y: Any = None) -> "PrivateFrechetMean":
+        ``groups`` says whose each record is; in a pipeline it is routed here by
+        ``set_fit_request(groups=True)``.
+        """
+        return self._publish(private_mean(X, groups=groups, **self.get_params(deep=False)))
+
+    def partial_fit(self, X: Any, y: Any = None, groups: Any = None) -> "PrivateFrechetMean":
         """Add records to an exact sum; nothing is released before :meth:`release`.
 
-        The estimator is as sensitive as the data meanwhile.
+        The estimator is as sensitive as the data meanwhile. With ``groups``, all
+        records of a person must come in one call.
         """
-        part = LatticeSum.of(X, check_domain(self.domain), self.on_invalid, self.metric)
+        if self.max_records is not None:
+            raise ParameterError("weights='records' needs all records at once: use fit")
+        part = LatticeSum.of(
+            X, check_domain(self.domain), self.on_invalid, self.metric, groups=groups
+        )
         self.sum_: LatticeSum = self.sum_ + part if hasattr(self, "sum_") else part
         self.n_features_in_ = self.sum_.k
         return self

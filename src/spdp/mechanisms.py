@@ -144,6 +144,7 @@ class _Mechanism(ABC):
             label=label,
             random_state=random_state,
             mechanism=self.name,
+            unit=None,
         )
         noisy, scale = account.measure(self._query(len(q)), q)
         value, shift = self._value(noisy * self.step)
@@ -153,7 +154,6 @@ class _Mechanism(ABC):
             value,
             Bound.shifted(law, shift) if shift else law,
             adjacency="as assumed by the stated sensitivity",
-            unit=None,
             metric=self.metric,
             estimand="the stated summary",
             distance=self.distance,

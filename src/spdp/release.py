@@ -49,12 +49,14 @@ def publish(
         private=seed is None,
         float_safe=seed is None,
         mechanism=account.mechanism,
+        shape=list(value.shape),
         calibration=account.budget.calibration,
         epsilon=account.budget.epsilon,
         delta=account.budget.delta,
         mu=account.mu_spent,
         steps=account.steps,
         seed=seed if seed is None or isinstance(seed, int) else "generator",
+        unit=None if account.unit is None else account.unit.value,
         **{"adjacency": account.adjacency.value, **facts},
     )
     release = Release(value, certificate.as_dict())
@@ -208,9 +210,10 @@ class Release:
             certificate = Certificate.from_dict(content)
         except DataError as error:
             raise DataError(f"{source}: {error.message}") from None
-        k = certificate.k
-        if value.dtype != np.float64 or value.shape != (k, k) or not np.isfinite(value).all():
-            raise DataError(f"{source}: {MEAN} is not a {k}×{k} matrix of float64 numbers")
+        shape = tuple(certificate.shape)
+        if value.dtype != np.float64 or value.shape != shape or not np.isfinite(value).all():
+            size = "×".join(map(str, shape))
+            raise DataError(f"{source}: {MEAN} does not hold {size} float64 numbers")
         if seal != seal_of(value, content) or data != _npy(value):
             raise DataError(
                 f"{source}: edited or damaged; {MEAN} and {CERTIFICATE} are not what was sealed"
@@ -231,19 +234,19 @@ class Release:
     def __repr__(self) -> str:
         c = self.certificate
         kind = "private" if c["private"] else "NOT private (simulation)"
-        size = self.value.shape[0]
+        size = "x".join(map(str, self.value.shape))
         budget = f"epsilon={c['epsilon']}, delta={c['delta']}"
-        return f"<Release {size}x{size}, {kind}, {c['mechanism']}, {budget}>"
+        return f"<Release {size}, {kind}, {c['mechanism']}, {budget}>"
 
     def _repr_html_(self) -> str:
         c = self.certificate
-        size = self.value.shape[0]
+        size = "×".join(map(str, self.value.shape))
         rows = {
             "private": "yes" if c["private"] else "no: seeded simulation",
             "guarantee": f"ε = {c['epsilon']}, δ = {c['delta']}, {c['adjacency']}",
             "estimates": c["estimand"],
             "mechanism": f"{c['mechanism']} ({c['calibration']})",
-            "records": c["n"] if c["n"] is not None else "not public",
+            f"{c['unit'] or 'record'}s": c["n"] if c["n"] is not None else "not public",
             f"error, {c['distance']}, 95 %": f"≤ {c['error_bound']['95%']:.4g}",
             "what this covers": c["error_statement"],
         }
@@ -252,4 +255,4 @@ class Release:
             f"<td>{html.escape(str(value))}</td></tr>"
             for name, value in rows.items()
         )
-        return f"<table><caption>Released matrix, {size}×{size}</caption>{body}</table>"
+        return f"<table><caption>Released matrix, {size}</caption>{body}</table>"

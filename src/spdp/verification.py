@@ -4,8 +4,8 @@ Verification proves that value and certificate are those that were sealed (and, 
 signature, by whom), and that the numbers follow from each other: sensitivities from the
 kind of query, scales and prices from those and the budget, the error from the noise. It
 does NOT prove that the noise was drawn, that the records were those of the dataset,
-that the domain was chosen without looking at them, that each person owned one record,
-or that a ledger was kept.
+that the domain was chosen without looking at them, that each person owned one record
+(or that the ids of persons were right), or that a ledger was kept.
 """
 
 from collections.abc import Iterator
@@ -13,8 +13,9 @@ from fractions import Fraction
 from math import isclose
 from typing import Any, NamedTuple
 
-from spdp.charts import CHARTS
-from spdp.choices import Adjacency, Method, Noise
+from spdp.certificate import mean_estimand
+from spdp.charts import CHARTS, Chart, chart_of
+from spdp.choices import Adjacency, Method, Noise, Unit
 from spdp.domain import domain_of
 from spdp.errors import DataError, ParameterError
 from spdp.frame import Frame
@@ -32,6 +33,7 @@ from spdp.queries import (
     Query,
     VectorSum,
     count_weight,
+    share_sum,
     whole_domain_sum,
 )
 
@@ -88,7 +90,9 @@ def _words(c: dict[str, Any]) -> Iterator[Check]:
     if c["method"] is None:
         yield Check("unit", c["unit"] is None, "a stated summary has no unit of its own")
         return
-    yield _equal("unit", c["unit"], "record")
+    yield Check("unit", c["unit"] in set(Unit), str(c["unit"]))
+    expected = mean_estimand(c["distance"], c["unit"], c["max_records"])
+    yield _equal("estimand", c["estimand"], expected)
     yield _equal("mechanism", c["mechanism"], NAMES[_budget_of(c).noise])
     yield _equal("distance", c["distance"], CHARTS[c["metric"]].distance)
     methods = (Method.ONESHOT, Method.ADAPTIVE)
@@ -123,13 +127,19 @@ def _steps(c: dict[str, Any]) -> Iterator[Check]:
     yield Check("sum of steps", ok, f"√Σμᵢ² = {float(total) ** 0.5:.9g} of μ = {c['mu']:.9g}")
 
 
+def _chart(c: dict[str, Any]) -> Chart:
+    return chart_of(c["metric"], c["parts"])
+
+
 def _kinds(c: dict[str, Any]) -> dict[str, Query]:
     """A query of each kind that a mean may ask, by the name of its step."""
-    region = domain_of(c["domain"]).region(c["k"], CHARTS[c["metric"]])
+    region = domain_of(c["domain"]).region(c["k"], _chart(c))
     frame, weight = Frame.plain(region.center), 0
     if c["adjacency"] == Adjacency.ADD_REMOVE:
         weight = count_weight(len(region.center))
     kinds: dict[str, Query] = {"mean": whole_domain_sum(region, weight)}
+    if c["max_records"] is not None:
+        kinds["mean"] = share_sum(region, Adjacency(c["adjacency"]))
     if c["method"] == Method.ADAPTIVE:
         kinds |= {
             "centre": VectorSum("", frame, 1.0),
@@ -162,7 +172,7 @@ def _one_shot(c: dict[str, Any]) -> Iterator[Check]:
     assert isinstance(query, VectorSum)
     public = c["adjacency"] == Adjacency.REPLACE_ONE
     yield Check("number of records", (c["n"] is not None) == public, "public iff replace-one")
-    count = c["n"] if public else c["n_estimate"]
+    count = c["n"] if c["n_estimate"] is None else c["n_estimate"]
     bound, unit = query.sensitivity(Adjacency(c["adjacency"])), query.step
     scale = noise_scale(budget, bound)
     yield _same("scale", step["scale"], scale, "scale of the noise")
@@ -186,7 +196,7 @@ def _adaptive(c: dict[str, Any]) -> Iterator[Check]:
     yield _same("lattice step", c["lattice_step"], unit, "radius/2³⁰")
     yield _same("sensitivity", c["sensitivity"], 2.0 * last["radius"] / c["n"], "2·radius/n")
     yield _same("sigma", c["sigma"], last["scale"] * unit / c["n"], "σ of the last noise")
-    d = CHARTS[c["metric"]].dimension(c["k"])  # units have mean square 1: Σ w²σ² = d·σ²
+    d = _chart(c).dimension(c["k"])  # units have mean square 1: Σ w²σ² = d·σ²
     noise = mean_of(c["error_bound_parts"]["noise"])
     yield _same("noise of the error", noise, d * c["sigma"] ** 2, "d·σ²")
 

@@ -18,8 +18,8 @@ from spdp.charts import CHARTS
 from spdp.data import as_source, open_records
 from spdp.data.source import Source
 from spdp.engines import LocalEngine, engine_for
-from spdp.engines.base import Task, totals_of
 from spdp.engines.dask import DaskEngine
+from spdp.engines.task import Task, totals_of
 from spdp.errors import DataError, InvalidMatrixError, LedgerError
 from spdp.lattice import exact_sum
 from spdp.queries import whole_domain_sum
@@ -149,7 +149,7 @@ def test_a_worker_killed_in_mid_run_changes_nothing(random_spd, tmp_path):
         source = Source(lambda: iter([]), 9, 1200, "x", chunks=pieces)
         region, engine = DOMAIN.region(9), DaskEngine(client)
         pid = next(iter(client.run(os.getpid).values()))
-        task = Task(LOGEUCLID, region, 9, "x")
+        task = Task(LOGEUCLID, region, (9, 9), "x")
         results = engine.each(source, totals_of, task, [whole_domain_sum(region)])
         first = next(results)
         os.kill(pid, signal.SIGKILL)

@@ -327,7 +327,7 @@ def test_a_file_that_cannot_be_written_is_read_but_not_charged(ledger, tmp_path)
 
 
 def test_ten_thousand_entries_are_summed(ledger):
-    rows = "SELECT value, '2026', 'x', 'tangent-gaussian', 1e-4, NULL FROM n"
+    rows = "SELECT value, '2026', 'x', 'tangent-gaussian', 1e-4, NULL, NULL FROM n"
     numbers = (
         "WITH RECURSIVE n AS (SELECT 1 AS value UNION ALL SELECT value + 1 FROM n LIMIT 10000)"
     )

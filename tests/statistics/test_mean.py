@@ -58,7 +58,7 @@ def test_certificate(X):
     release = private_mean(X, epsilon=0.7, delta=1e-6, domain=BOUNDS)
     c = release.certificate
     assert set(c) == KEYS
-    assert c["schema"] == 2
+    assert c["schema"] == 3
     assert (c["metric"], c["unit"], c["distance"]) == ("logeuclid", "record", "log-Euclidean")
     assert "Fréchet mean of the records" in c["estimand"]
     json.dumps(c, allow_nan=False)

@@ -28,6 +28,12 @@ class Chart(ABC):
 
     name: str
     distance: str
+    parts: int | None = None  # matrices of one record, where there are several
+
+    @property
+    def key(self) -> str:
+        """What tells this chart from all others."""
+        return self.name
 
     @abstractmethod
     def dimension(self, k: int) -> int:

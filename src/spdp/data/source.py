@@ -1,6 +1,7 @@
 """Records in pieces.
 
-Whatever holds them is seen as blocks ``(m, k, k)``, one at a time.
+Whatever holds them is seen as blocks ``(m, k, k)``, one at a time. What stands beside
+the records, the persons they are of or their labels, travels with the blocks.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import record_stack, size_of_block, size_of_first
+from spdp.blocks import Block, Shape, record_stack, shape_of_block, shape_of_first
 from spdp.errors import DataError, InvalidMatrixError
 
 __all__ = [
@@ -44,6 +45,12 @@ class Source:
     chunks : sequence, optional
         Pieces that a worker of a cluster can read on its own, in order: Dask's delayed
         objects, or functions of no argument that can be pickled.
+    sizes : sequence of int, optional
+        Number of records of each chunk.
+    parts : int, optional
+        p, where a record is p matrices: blocks are ``(m, p, k, k)`` then.
+    columns : tuple of str
+        What stands beside the records: blocks are :class:`~spdp.blocks.Block` then.
     """
 
     def __init__(
@@ -55,6 +62,9 @@ class Source:
         *,
         rereadable: bool = True,
         chunks: Sequence[Any] | None = None,
+        sizes: Sequence[int] | None = None,
+        parts: int | None = None,
+        columns: tuple[str, ...] = (),
     ) -> None:
         self._read = read
         self.k = k
@@ -62,7 +72,15 @@ class Source:
         self.name = name
         self.rereadable = rereadable
         self.chunks = chunks
+        self.sizes = sizes
+        self.parts = parts
+        self.columns = columns
         self._started = False
+
+    @property
+    def shape(self) -> Shape:
+        """Of a record: (k, k), or (p, k, k)."""
+        return (self.k, self.k) if self.parts is None else (self.parts, self.k, self.k)
 
     def blocks(self) -> Iterator[Any]:
         """Every record once, in blocks."""
@@ -77,15 +95,21 @@ class Source:
     __iter__ = blocks
 
 
-def rows_per_block(k: int, itemsize: int = 8) -> int:
+def rows_per_block(k: int, itemsize: int = 8, parts: int | None = None) -> int:
     """Records in a block of about ``BLOCK_BYTES``."""
-    return max(1, BLOCK_BYTES // (itemsize * k * k))
+    return max(1, BLOCK_BYTES // (itemsize * k * k * (parts or 1)))
+
+
+def _of_shape(read: Read, shape: Shape, n: int | None, name: str, **options: Any) -> Source:
+    parts = shape[0] if len(shape) == 3 else None
+    return Source(read, shape[-1], n, name, parts=parts, **options)
 
 
 def as_source(X: Any, name: str = "X") -> Source:
     """See data as records in pieces.
 
-    An array or memory map ``(n, k, k)``; a list of matrices, each in its own dtype; an
+    An array or memory map ``(n, k, k)``, or ``(n, p, k, k)`` where a record is p
+    matrices; a list of records, each in its own dtype; an
     iterator of blocks (read once); a function that returns such an iterator afresh; a
     Dask array; a :class:`Source`, or a list of them.
     """
@@ -104,36 +128,43 @@ def as_source(X: Any, name: str = "X") -> Source:
 
 def chain(parts: Sequence[Source]) -> Source:
     """Several sources one after the other."""
-    if len({part.k for part in parts}) != 1:
-        sizes = ", ".join(f"{part.name} {part.k}×{part.k}" for part in parts)
+    if len({part.shape for part in parts}) != 1:
+        sizes = ", ".join(f"{part.name} {'×'.join(map(str, part.shape))}" for part in parts)
         raise DataError(f"sources hold matrices of different sizes: {sizes}")
+    if len({part.columns for part in parts}) != 1:
+        raise DataError("some of the sources say whose their records are, others do not")
     counts = [part.n for part in parts]
-    chunks = [part.chunks for part in parts]
     more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
-    return Source(
+    return _of_shape(
         lambda: (block for part in parts for block in part.blocks()),
-        parts[0].k,
+        parts[0].shape,
         None if None in counts else sum(count or 0 for count in counts),
         parts[0].name + more,
         rereadable=all(part.rereadable for part in parts),
-        chunks=None if None in chunks else [piece for some in chunks for piece in some or ()],
+        chunks=_joined([part.chunks for part in parts]),
+        sizes=_joined([part.sizes for part in parts]),
+        columns=parts[0].columns,
     )
 
 
+def _joined(lists: list[Sequence[Any] | None]) -> list[Any] | None:
+    return None if None in lists else [item for some in lists for item in some or ()]
+
+
 def _from_array(A: NDArray[Any], name: str) -> Source:
-    step = rows_per_block(A.shape[1], A.itemsize)
+    step = max(1, BLOCK_BYTES // (A.itemsize * max(1, A[0:1].size)))
     starts = range(0, len(A), step)
-    return Source(lambda: (A[i : i + step] for i in starts), A.shape[1], len(A), name)
+    return _of_shape(lambda: (A[i : i + step] for i in starts), A.shape[1:], len(A), name)
 
 
 def _from_list(items: Sequence[Any], name: str) -> Source:
     """A list of matrices, or of sources."""
     if items and any(isinstance(item, Source) or is_dask(item) for item in items):
         return chain([as_source(item, f"{name}[{i}]") for i, item in enumerate(items)])
-    k = size_of_first(items, name)
-    step = rows_per_block(k)
+    shape = shape_of_first(items, name)
+    step = rows_per_block(shape[-1], parts=shape[0] if len(shape) == 3 else None)
     starts = range(0, len(items), step)
-    return Source(lambda: (list(items[i : i + step]) for i in starts), k, len(items), name)
+    return _of_shape(lambda: (list(items[i : i + step]) for i in starts), shape, len(items), name)
 
 
 def is_dask(item: Any) -> bool:
@@ -151,7 +182,7 @@ def _from_iterator(blocks: Iterator[Any], name: str) -> Source:
         yield first
         yield from blocks
 
-    return Source(read, size_of_block(first, name), None, name, rereadable=False)
+    return _of_shape(read, shape_of_block(first, name), None, name, rereadable=False)
 
 
 def _from_function(function: Callable[[], Any], name: str) -> Source:
@@ -159,19 +190,28 @@ def _from_function(function: Callable[[], Any], name: str) -> Source:
         first = next(iter(function()))
     except StopIteration:
         raise DataError(f"{name} holds no records") from None
-    return Source(lambda: iter(function()), size_of_block(first, name), None, name)
+    return _of_shape(lambda: iter(function()), shape_of_block(first, name), None, name)
 
 
 def _from_dask(array: Any, name: str) -> Source:
-    """A Dask array (n, k, k), in its chunks."""
-    shape = getattr(array, "shape", None)
-    if shape is None or len(shape) != 3 or shape[1] != shape[2]:
+    """A Dask array (n, k, k) or (n, p, k, k), in its chunks."""
+    shape: tuple[Any, ...] = getattr(array, "shape", ())
+    if len(shape) not in (3, 4) or shape[-1] != shape[-2]:
         raise InvalidMatrixError(f"{name} has shape {shape}; expected a Dask array (n, k, k)")
-    chunks = list(array.rechunk({1: -1, 2: -1}).to_delayed().ravel())
-    n = None if np.isnan(shape[0]) else int(shape[0])
-    return Source(lambda: map(read_piece, chunks), int(shape[1]), n, name, chunks=chunks)
+    whole = array.rechunk(dict.fromkeys(range(1, len(shape)), -1))
+    chunks = list(whole.to_delayed().ravel())
+    known = not np.isnan(shape[0])
+    return _of_shape(
+        lambda: map(read_piece, chunks),
+        tuple(map(int, shape[1:])),
+        int(shape[0]) if known else None,
+        name,
+        chunks=chunks,
+        sizes=list(map(int, whole.chunks[0])) if known else None,
+    )
 
 
-def read_piece(chunk: Any) -> NDArray[Any]:
-    """The records of one chunk, read where this runs."""
-    return np.asanyarray(chunk.compute() if is_dask(chunk) else chunk())  # masks are refused
+def read_piece(chunk: Any) -> Any:
+    """The block of one chunk, read where this runs."""
+    block = chunk.compute() if is_dask(chunk) else chunk()
+    return block if isinstance(block, Block) else np.asanyarray(block)  # masks are refused

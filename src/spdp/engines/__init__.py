@@ -1,8 +1,9 @@
 """Engines: this process, or a Dask cluster."""
 
 from spdp.data.source import Source, is_dask
-from spdp.engines.base import Engine, Held
+from spdp.engines.base import Engine
 from spdp.engines.local import LocalEngine
+from spdp.engines.task import Held
 
 __all__ = ["Engine", "Held", "LocalEngine", "engine_for"]
 

@@ -6,140 +6,24 @@ is integers, a count and at most one fault. Both engines run the very same funct
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spdp.blocks import invalid_matrix, record_marks, split
+from spdp.blocks import invalid_matrix, record_marks
 from spdp.charts import Chart
 from spdp.choices import OnInvalid
 from spdp.data.source import Source
+from spdp.engines.people import HeldPeople, People, cells_of
+from spdp.engines.task import Held, Ints, Task, Totals, totals_of
 from spdp.errors import DataError
-from spdp.kernels import Region, kernels_for
-from spdp.lattice import MAX_RECORDS, Fault, fault_of, first_fault, sum_block
+from spdp.kernels import Region
+from spdp.lattice import MAX_RECORDS
 from spdp.privacy.ledger import Ledger, fingerprint_text
 from spdp.progress import track
-from spdp.queries import Query, VectorSum
+from spdp.queries import Query
 
-__all__ = ["Engine", "Held"]
-
-Ints = NDArray[np.int64]
-Array = NDArray[np.float64]
-
-
-class Task(NamedTuple):
-    """What to do with each block of a source: all that a worker needs to know."""
-
-    chart: Chart
-    region: Region
-    k: int
-    name: str
-    kernels: str | None = None
-    explain: bool = True  # whether to say what is wrong with an unusable record
-
-
-class Vectors(NamedTuple):
-    """The vectors of one block, its number of records, and its first unusable one."""
-
-    Y: Array
-    m: int
-    fault: Fault
-
-
-class Totals(NamedTuple):
-    """Exact totals of one block, its number of records, and its first unusable one."""
-
-    totals: list[Ints]
-    m: int
-    fault: Fault
-
-
-def vectors_of(block: Any, task: Task) -> Vectors:
-    """Vectors of one block, unusable records at the region's centre."""
-    pieces, m, fault = [], 0, None
-    places: list[NDArray[np.intp]] = []
-    for part in split(block, task.k, task.name):
-        Y, status = task.chart.vectors(
-            part.stack, task.region, kernels_for(part.stack, task.kernels)
-        )
-        pieces.append(Y)
-        places.append(np.arange(len(Y)) if part.places is None else part.places)
-        m += len(Y)
-        fault = first_fault(fault, fault_of(part, status, task.explain))
-    if len(pieces) == 1:
-        return Vectors(pieces[0], m, fault)
-    order = np.argsort(np.concatenate(places))
-    return Vectors(np.concatenate(pieces)[order], m, fault)
-
-
-def totals_of(block: Any, task: Task, queries: Sequence[Query]) -> Totals:
-    """Exact totals of queries over one block of records."""
-    only = queries[0]
-    if len(queries) == 1 and isinstance(only, VectorSum) and only.is_whole(task.region):
-        kernels = kernels_for(wanted=task.kernels)
-        total, m, fault = sum_block(
-            block, task.chart, task.region, task.k, task.name, kernels, task.explain
-        )
-        return Totals([only.counted(total, m)], m, fault)
-    vectors = vectors_of(block, task)
-    totals = [totals_of_vectors(vectors, query, task.kernels) for query in queries]
-    return Totals(totals, vectors.m, vectors.fault)
-
-
-def totals_of_vectors(vectors: Vectors, query: Query, kernels: str | None) -> Ints:
-    """Exact total of a query over vectors that were kept."""
-    return query.total(vectors.Y, kernels_for(vectors.Y, kernels))
-
-
-def turn(vectors: Vectors, axes: Array, kernels: str | None) -> Vectors:
-    """Vectors in coordinates along other axes."""
-    chosen = kernels_for(vectors.Y, kernels)
-    return vectors._replace(Y=chosen.rotate(vectors.Y, np.zeros(len(axes)), axes))
-
-
-def thinned(vectors: Vectors, stride: int) -> Vectors:
-    """Every so many-th of a block's vectors."""
-    Y = np.ascontiguousarray(vectors.Y[::stride])
-    return Vectors(Y, len(Y), None)
-
-
-def counted(vectors: Vectors) -> Totals:
-    """What is known of vectors without looking at them."""
-    return Totals([], vectors.m, vectors.fault)
-
-
-class Held(ABC):
-    """Vectors of all records, or of a public part of them, kept for further queries.
-
-    Attributes
-    ----------
-    n : int
-        Number of records.
-    m : int
-        Number of records that queries with ``whole=False`` look at.
-    d : int
-        Dimension of the vectors.
-    """
-
-    n: int
-    m: int
-    d: int
-
-    @abstractmethod
-    def look_at(self, stride: int) -> None:
-        """Let queries with ``whole=False`` look at every so many-th record only."""
-
-    @abstractmethod
-    def total(self, query: Query, whole: bool = False) -> Ints:
-        """Exact total of a query over the part that is kept, or over all."""
-
-    @abstractmethod
-    def turned(self, axes: Array) -> "Held":
-        """Vectors in coordinates along other axes, yᵀ·axes, to use in place of these.
-
-        Turning once costs as much as asking one query along those axes.
-        """
+__all__ = ["Engine", "Held", "collect"]
 
 
 class Engine(ABC):
@@ -165,7 +49,7 @@ class Engine(ABC):
     def task(self, source: Source, chart: Chart, region: Region, on_invalid: OnInvalid) -> Task:
         """What to do with the blocks of a source."""
         explain = on_invalid is OnInvalid.RAISE
-        return Task(chart, region, source.k, source.name, self.kernels, explain)
+        return Task(chart, region, source.shape, source.name, self.kernels, explain)
 
     def total(
         self,
@@ -184,9 +68,33 @@ class Engine(ABC):
         results = self.each(source, totals_of, task, list(queries))
         sums, n = collect(source, results, allow_none)
         if not sums:
-            nobody = np.empty((0, source.k, source.k))
+            nobody = np.empty((0, *source.shape))
             sums = totals_of(nobody, task, queries).totals
         return sums, n
+
+    def people(
+        self,
+        source: Source,
+        chart: Chart,
+        region: Region,
+        on_invalid: OnInvalid,
+        allow_none: bool = False,
+        most: int | None = None,
+    ) -> HeldPeople:
+        """Read a source whose records say whose they are: a vector for each person.
+
+        With ``most``, a person counts by the number of their records up to that.
+        """
+        task = self.task(source, chart, region, on_invalid)
+        people = People(region, 1, len(region.center))
+
+        def added() -> Iterator[Totals]:
+            for cells in self.each(source, cells_of, task):
+                people.add(cells)
+                yield Totals([], cells.m, cells.fault)
+
+        collect(source, added(), allow_none)
+        return HeldPeople(people, self.kernels, most)
 
     def check_data(self, source: Source, ledger: Ledger) -> None:
         """Refuse data that are not those a ledger is bound to."""
@@ -202,7 +110,7 @@ class Engine(ABC):
     def fingerprint(self, source: Source, key: bytes) -> str:
         """Keyed fingerprint of a source's records, the same for any blocks."""
         total, n = 0, 0
-        for part, m in self.each(source, record_marks, source.k, source.name, key):
+        for part, m in self.each(source, record_marks, source.shape, source.name, key):
             total, n = total + part, n + m
         return fingerprint_text(total, n, source.k)
 

@@ -12,12 +12,11 @@ import numpy as np
 from spdp.charts import Chart
 from spdp.choices import OnInvalid
 from spdp.data.source import Source, read_piece
-from spdp.engines.base import (
+from spdp.engines.base import Engine, collect
+from spdp.engines.task import (
     Array,
-    Engine,
     Held,
     Ints,
-    collect,
     counted,
     thinned,
     totals_of_vectors,

@@ -11,14 +11,13 @@ import numpy as np
 from spdp.charts import Chart
 from spdp.choices import OnInvalid
 from spdp.data.source import Source
-from spdp.engines.base import (
+from spdp.engines.base import Engine, collect
+from spdp.engines.task import (
     Array,
-    Engine,
     Held,
     Ints,
     Task,
     Vectors,
-    collect,
     counted,
     thinned,
     totals_of_vectors,

@@ -105,6 +105,9 @@ class Kernels(Protocol):
     def vector_norms(self, Y: Array, center: Array, width: Array) -> Array:
         """‖(y − center)/width‖ of each row."""
 
+    def add_rows(self, Q: Ints, rows: NDArray[np.int64], out: Ints) -> None:
+        """Add row i of ``Q`` to row rows[i] of ``out``, for all i, exactly."""
+
 
 def dimension(k: int) -> int:
     """d = k(k+1)/2, the dimension of the symmetric k×k matrices."""

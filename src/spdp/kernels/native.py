@@ -23,6 +23,7 @@ from spdp.kernels.reference import encode_vectors
 __all__ = [
     "MAX_K",
     "NAME",
+    "add_rows",
     "eigh",
     "encode",
     "encode_vectors",
@@ -211,3 +212,7 @@ def vector_norms(Y: Array, center: Array, width: Array) -> Array:
     distance = np.empty(len(Y))
     _native.run_vectors(np.ascontiguousarray(Y), center, 1.0 / width, distance=distance)
     return distance
+
+
+def add_rows(Q: Ints, rows: NDArray[np.int64], out: Ints) -> None:
+    _native.add_rows(np.ascontiguousarray(Q), np.ascontiguousarray(rows, np.int64), out)

@@ -26,6 +26,7 @@ from spdp.kernels.base import (
 
 __all__ = [
     "NAME",
+    "add_rows",
     "eigh",
     "encode",
     "encode_vectors",
@@ -253,3 +254,8 @@ def lattice_sum(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
         q, status[s] = encode(X[s], region)
         total += q.sum(axis=0)
     return total, status
+
+
+def add_rows(Q: Ints, rows: NDArray[np.int64], out: Ints) -> None:
+    """Add row i of ``Q`` to row rows[i] of ``out``."""
+    np.add.at(out, rows, Q)

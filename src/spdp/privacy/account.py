@@ -37,7 +37,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.choices import Adjacency, Noise
+from spdp.choices import Adjacency, Noise, Unit
 from spdp.errors import ParameterError
 from spdp.privacy import noise
 from spdp.privacy.costs import Budget, mu_upward
@@ -129,6 +129,9 @@ class Account:
         None: operating-system entropy. A seed means simulation, which no ledger takes.
     mechanism : str, optional
         What the ledger's entry and the certificate call the noise.
+    unit : Unit, optional
+        Whose data the cost is for: a ledger keeps one account, for one unit. None for
+        a summary whose sensitivity is stated.
     """
 
     def __init__(
@@ -140,13 +143,14 @@ class Account:
         label: str | None = None,
         random_state: Seed = None,
         mechanism: str | None = None,
+        unit: Unit | None = Unit.RECORD,
     ) -> None:
         if ledger is not None and random_state is not None:
             raise ParameterError(
                 "a seeded simulation is not private and spends no budget: "
                 "leave out the ledger or the seed"
             )
-        self.budget, self.adjacency = budget, adjacency
+        self.budget, self.adjacency, self.unit = budget, adjacency, unit
         self.mechanism = mechanism or NAMES[budget.noise]
         self.random_state = random_state
         self.steps: list[dict[str, Any]] = []
@@ -265,4 +269,5 @@ class Account:
                 pure=pure,
                 delta=self.budget.delta,
                 factor=factor,
+                unit=None if self.unit is None else self.unit.value,
             )

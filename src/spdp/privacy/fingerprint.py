@@ -7,7 +7,7 @@ is not kept in the ledger, is not pickled, and is too long to be guessed.
 
 from typing import Any
 
-from spdp.blocks import blocks_of, record_marks, size_of_block
+from spdp.blocks import blocks_of, record_marks, shape_of_block
 from spdp.errors import DataError, ParameterError
 
 __all__ = ["checked_key", "fingerprint", "fingerprint_text"]
@@ -28,14 +28,14 @@ def checked_key(key: bytes | None) -> bytes | None:
 
 def fingerprint(X: Any, key: bytes) -> str:
     """Fingerprint of an array (n, k, k), a list of matrices, or blocks of such."""
-    total, n, k = 0, 0, 0
+    total, n, shape = 0, 0, None
     for block in blocks_of(X):
-        k = k or size_of_block(block)
-        part, m = record_marks(block, k, "X", key)
+        shape = shape or shape_of_block(block)
+        part, m = record_marks(block, shape, "X", key)
         total, n = total + part, n + m
-    if n == 0:
+    if shape is None or n == 0:
         raise DataError("X has no records to bind a ledger to")
-    return fingerprint_text(total, n, k)
+    return fingerprint_text(total, n, shape[-1])
 
 
 def fingerprint_text(total: int, n: int, k: int) -> str:

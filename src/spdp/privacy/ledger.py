@@ -209,6 +209,7 @@ class Ledger:
         pure: float | None = None,
         delta: float | None = None,
         factor: float = 1.0,
+        unit: str | None = None,
     ) -> int:
         """Commit the cost of a release and return its entry's number.
 
@@ -225,6 +226,9 @@ class Ledger:
         factor : float
             How many times its own μ, or ε, the release costs this ledger; for the words
             of a refusal.
+        unit : "record", "person" or None
+            Whose data the cost is for. A ledger is for one unit: what protects records
+            need not protect a person who has several.
         """
         if (mu is None) == (pure is None):
             raise ParameterError(
@@ -236,8 +240,13 @@ class Ledger:
         token, entry = secrets.token_hex(), None
         with self._file.open(write=True) as book:
             balance = _balance_of(book)
+            if None not in (unit, book.unit) and unit != book.unit:
+                raise LedgerError(
+                    f"{self.path}: its budget is per {book.unit}, this release is per {unit}; "
+                    "keep a ledger for each"
+                )
             if balance.plus(price, pure).fits():
-                entry = book.pay(*names, price, pure, _claim(token))
+                entry = book.pay(*names, price, pure, unit, _claim(token))
         if entry is None:
             raise balance.refusal(str(self.path), price, pure, delta, positive("factor", factor))
         self._tokens[entry] = token

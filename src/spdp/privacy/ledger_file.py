@@ -27,7 +27,7 @@ from spdp.privacy.owner import Owner
 __all__ = ["Book", "Entry", "LedgerFile", "Result", "Terms"]
 
 APPLICATION = 0x53504450  # "SPDP"
-VERSION = 2
+VERSION = 3
 OLDEST_SQLITE = (3, 37, 0)  # of STRICT tables
 PATIENCE = 120.0  # seconds to wait for other processes' transactions
 
@@ -57,7 +57,8 @@ SCHEMA = (
     label TEXT,
     mechanism TEXT NOT NULL,
     mu REAL NOT NULL CHECK (mu > 0 AND mu < 9e999),
-    pure REAL CHECK (pure > 0 AND pure < 9e999)
+    pure REAL CHECK (pure > 0 AND pure < 9e999),
+    unit TEXT CHECK (unit IN ('record', 'person'))
 ) STRICT""",
     """CREATE TABLE results (
     id INTEGER PRIMARY KEY REFERENCES entries (id),
@@ -91,6 +92,7 @@ class Entry(NamedTuple):
     mechanism: str
     mu: float
     pure: float | None
+    unit: str | None  # whose data the cost is for; None for a stated summary
 
 
 class Result(NamedTuple):
@@ -216,7 +218,7 @@ class Book:
         if not (_is_positive(epsilon) and type(delta) is float and 0 <= delta < 1):
             raise self.damaged(f"its budget is epsilon = {epsilon!r}, delta = {delta!r}")
         for place, entry in enumerate(self._rows, start=1):
-            number, *_, mu, pure = entry
+            number, *_, mu, pure, _ = entry
             if number != place:
                 raise self.damaged(f"entry {place} is missing")
             if not (_is_positive(mu) and (pure is None or _is_positive(pure))):
@@ -238,15 +240,26 @@ class Book:
         """μ of every entry, and the ε of the pure ones."""
         return [row[4] for row in self._rows], [row[5] for row in self._rows]
 
+    @property
+    def unit(self) -> str | None:
+        """Whose data this account is for; None while nobody said."""
+        return next((row[6] for row in self._rows if row[6] is not None), None)
+
     def pay(
-        self, mechanism: str, label: str | None, mu: float, pure: float | None, claim: str
+        self,
+        mechanism: str,
+        label: str | None,
+        mu: float,
+        pure: float | None,
+        unit: str | None,
+        claim: str,
     ) -> int:
         """Add an entry, pending, and return its number."""
         last = self._rows[-1][1] if self._rows else ""
         # clocks may differ; the order is that of the numbers
-        entry = Entry(len(self._rows) + 1, max(now(), last), label, mechanism, mu, pure)
+        entry = Entry(len(self._rows) + 1, max(now(), last), label, mechanism, mu, pure, unit)
         self._sum.update(_text(entry))
-        self._db.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", entry)
+        self._db.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", entry)
         self._db.execute("UPDATE budget SET checksum = ?", (self._sum.hexdigest(),))
         self.conclude(Result(entry.id, "pending", *Owner.current(), claim, None, None))
         return entry.id

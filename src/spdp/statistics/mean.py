@@ -6,8 +6,9 @@ finds a smaller ball first. ``method="auto"`` chooses from public numbers.
 *Enforced.* Every record is forced into the public domain and onto the integer lattice
 (:mod:`spdp.lattice`), so that each query (:mod:`spdp.queries`) has a known sensitivity,
 and every number that leaves is answered by the account (:mod:`spdp.privacy.account`).
-*Assumed.* The domain is public, each person owns at most one record, and under
-replace-one the number of records is public. *Therefore.* The noisy integers are (ε,
+*Assumed.* The domain is public; each person owns at most one record, or ``groups`` says
+whose the records are (:mod:`spdp.engines.people`); and under replace-one the number of
+records, or of persons, is public. *Therefore.* The noisy integers are (ε,
 δ)-DP (ε-DP for the Laplace law), and the matrix, its certificate and its error law are
 computed from them and from public numbers alone.
 """
@@ -17,12 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.certificate import MOVED
+from spdp.certificate import MOVED, mean_estimand
 from spdp.charts import Chart, chart_of
-from spdp.choices import Method, OnInvalid, choose
+from spdp.choices import Adjacency, Method, OnInvalid, Unit, Weights, choose
+from spdp.data.columns import beside
 from spdp.data.source import as_source
 from spdp.domain import Domain, check_domain
 from spdp.engines import Engine, engine_for
+from spdp.errors import ParameterError
 from spdp.privacy.account import Account, Seed
 from spdp.privacy.bounds import Bound
 from spdp.privacy.costs import Budget
@@ -36,7 +39,6 @@ from spdp.statistics.sums import LatticeSum
 
 __all__ = ["private_mean", "release_sum"]
 
-ESTIMAND = "the {distance} Fréchet mean of the records, each clipped to the domain"
 UPPER_LAW = (
     "the whole error; the stated law is that of the noise, an upper bound, since bringing the "
     "value back into the domain only brings it closer"
@@ -58,6 +60,9 @@ def private_mean(
     mechanism: str = "auto",
     method: str = "auto",
     adjacency: str = "replace-one",
+    groups: Any = None,
+    weights: str = "persons",
+    max_records: int | None = None,
     on_invalid: str = "raise",
     ledger: Ledger | None = None,
     label: str | None = None,
@@ -70,7 +75,9 @@ def private_mean(
     Parameters
     ----------
     X : array (n, k, k), or anything :func:`spdp.data.source.as_source` takes
-        One record per person.
+        One record per person, unless ``groups`` says otherwise. Of records
+        (n, p, k, k), p matrices each, the p means are released together, for one
+        budget.
     epsilon, delta : float
         The guarantee; ``delta=0`` means pure differential privacy.
     domain : Ball or EigenvalueBounds
@@ -85,7 +92,16 @@ def private_mean(
         usually far more accurate. "auto" takes the latter where public numbers predict
         a gain.
     adjacency : "replace-one" or "add-remove"
-        Whether the number of records is public, or protected too.
+        Whether the number of records (or persons) is public, or protected too.
+    groups : array, list or Dask array (n,), optional
+        Whose each record is: an id, number or text, per record. A person then counts
+        once, as the mean of their own clipped records, and is protected with all of
+        them, however many they are.
+    weights : "persons" or "records"
+        With ``groups``: whether a person counts once, or by the number m of their
+        records, as min(m, ``max_records``)/``max_records``; the latter in one shot.
+    max_records : int, optional
+        Public; from how many records on a person counts no more.
     on_invalid : "raise" or "center"
         What an unusable record does: an error that names it (for the curator's eyes),
         or it counts as the domain's centre, so that no data-dependent error escapes.
@@ -120,8 +136,10 @@ def private_mean(
     ((2, 2), True)
     """
     policy = choose(OnInvalid, on_invalid, "on_invalid")
-    chart = chart_of(metric)
-    source = as_source(X)
+    source = beside(as_source(X), person=groups)
+    chart = chart_of(metric, source.parts)
+    grouped = "person" in source.columns
+    _check_weights(weights, max_records, grouped)
     if reference is not None:
         reference.check(source.k, chart.name)
     shot = plan_one_shot(
@@ -132,23 +150,37 @@ def private_mean(
         mechanism=mechanism,
         adjacency=adjacency,
         chart=chart,
+        max_records=max_records,
     )
-    wanted = settle_method(method, shot, source.n, epsilon, delta, mechanism)
     engine = engine or engine_for(source)
-    paying: dict[str, Any] = {"ledger": ledger, "label": label, "random_state": random_state}
-    if wanted is Method.ADAPTIVE:
-        account = Account(Budget.gaussian(epsilon, delta), **paying)
-    else:
-        account = Account(shot.budget, shot.adjacency, **paying)
     if ledger is not None:
         engine.check_data(source, ledger)
     region = domain.region(source.k, chart)
+    people, n = None, source.n
+    if grouped:
+        # where their number is private, whether there are any is private too
+        people = engine.people(source, chart, region, policy, shot.query.weight > 0, max_records)
+        n = people.n
+    wanted = settle_method(method, shot, n, epsilon, delta, mechanism)
+    paying: dict[str, Any] = {"ledger": ledger, "label": label, "random_state": random_state}
+    paying["unit"] = Unit.PERSON if grouped else Unit.RECORD
     if wanted is Method.ADAPTIVE:
-        held = engine.hold(source, chart, region, policy, KEEP_BYTES)
+        account = Account(Budget.gaussian(epsilon, delta), **paying)
+        held = people or engine.hold(source, chart, region, policy, KEEP_BYTES)
         return _adaptive(Search(held, account, region, reference), domain, chart)
-    private_count = shot.query.weight > 0  # then whether there are records is private too
-    totals, n = engine.total(source, chart, region, [shot.query], policy, private_count)
-    return _one_shot(shot, account, totals[0], n)
+    account = Account(shot.budget, shot.adjacency, **paying)
+    if people is not None:
+        return _one_shot(shot, account, people.total(shot.query, whole=True), people.n)
+    totals, count = engine.total(source, chart, region, [shot.query], policy, shot.query.weight > 0)
+    return _one_shot(shot, account, totals[0], count)
+
+
+def _check_weights(weights: str, max_records: int | None, grouped: bool) -> None:
+    by_records = choose(Weights, weights, "weights") is Weights.RECORDS
+    if by_records != (max_records is not None):
+        raise ParameterError("weights='records' and max_records go together")
+    if by_records and not grouped:
+        raise ParameterError("weights='records' needs groups, which say whose the records are")
 
 
 def release_sum(
@@ -173,10 +205,15 @@ def release_sum(
         domain=total.domain,
         mechanism=mechanism,
         adjacency=adjacency,
-        chart=chart_of(total.metric),
+        chart=chart_of(total.metric, total.parts),
     )
     account = Account(
-        shot.budget, shot.adjacency, ledger=ledger, label=label, random_state=random_state
+        shot.budget,
+        shot.adjacency,
+        ledger=ledger,
+        label=label,
+        random_state=random_state,
+        unit=Unit(total.unit),
     )
     return _one_shot(shot, account, shot.query.counted(total.total, total.n), total.n)
 
@@ -185,8 +222,8 @@ def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int)
     """Answer the one query of a plan, and say what the answer means."""
     query, chart = shot.query, shot.chart
     noisy, _ = account.measure(query, exact)
-    public = query.weight == 0
-    count = float(n) if public else max(1.0, float(noisy[-1] / query.weight))
+    public = shot.adjacency is Adjacency.REPLACE_ONE
+    count = float(n) if query.weight == 0 else max(1.0, float(noisy[-1] / query.weight))
     region = shot.domain.region(shot.k, chart)
     y = chart.project(region.center + noisy[: len(region.center)] * (query.step / count), region)
     z = chart.representable(y)
@@ -197,12 +234,14 @@ def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int)
         Bound.shifted(law, shift) if shift else law,
         method="oneshot",
         metric=chart.name,
-        estimand=ESTIMAND.format(distance=chart.distance),
+        estimand=mean_estimand(chart.distance, account.unit, shot.max_records),
         distance=chart.distance,
         error_statement=MOVED if shift else UPPER_LAW,
         n=n if public else None,
-        n_estimate=None if public else count,
+        n_estimate=None if query.weight == 0 else count,
+        max_records=shot.max_records,
         k=shot.k,
+        parts=chart.parts,
         domain=shot.domain.describe(),
         sensitivity=shot.sensitivity * query.step / count,
         sigma=shot.scale * query.step / count,
@@ -223,13 +262,14 @@ def _adaptive(search: Search, domain: Domain, chart: Chart) -> Release:
         found.bound.moved(float(np.linalg.norm(z - y))),
         method="adaptive",
         metric=chart.name,
-        estimand=ESTIMAND.format(distance=chart.distance),
+        estimand=mean_estimand(chart.distance, account.unit),
         distance=chart.distance,
         error_statement=WHOLE_ERROR,
         # its target need not lie in the domain: what projection moved is added
         error_bound_within=_within(found, float(np.linalg.norm(z - found.y))),
         n=search.n,
         k=chart.size(search.d),
+        parts=chart.parts,
         domain=domain.describe(),
         sensitivity=2.0 * last["radius"] / search.n,
         sigma=last["scale"] * last["radius"] / RECORD_NORM / search.n,

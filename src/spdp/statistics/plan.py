@@ -6,13 +6,13 @@ Noise, scale, error law.
 from dataclasses import dataclass
 
 from spdp.charts import CHARTS, Chart
-from spdp.choices import Adjacency, Mechanism, Method, Noise, choose
+from spdp.choices import Adjacency, Mechanism, Method, Noise, choose, positive_int
 from spdp.domain import Domain, check_domain
 from spdp.errors import ParameterError
 from spdp.privacy.account import noise_scale
 from spdp.privacy.costs import Budget
 from spdp.privacy.laws import Spec, mean_law, mean_of
-from spdp.queries import VectorSum, count_weight, whole_domain_sum
+from spdp.queries import VectorSum, count_weight, share_sum, whole_domain_sum
 
 __all__ = ["OneShot", "choose_method", "plan_one_shot", "settle_method"]
 
@@ -29,6 +29,7 @@ class OneShot:
     k: int
     query: VectorSum
     chart: Chart = LOGEUCLID
+    max_records: int | None = None
 
     @property
     def noise(self) -> Noise:
@@ -69,11 +70,13 @@ def plan_one_shot(
     mechanism: str = "auto",
     adjacency: str = "replace-one",
     chart: Chart = LOGEUCLID,
+    max_records: int | None = None,
 ) -> OneShot:
     """Choose and calibrate the noise of a one-shot release from public numbers only.
 
     ``mechanism="auto"`` takes the law with the smaller expected squared error; δ = 0
-    asks for pure differential privacy.
+    asks for pure differential privacy. With ``max_records`` a person counts by the
+    number of their records up to that: what all count is then released too.
     """
     wanted = choose(Mechanism, mechanism, "mechanism")
     neighbours = choose(Adjacency, adjacency, "adjacency")
@@ -81,8 +84,11 @@ def plan_one_shot(
     private = neighbours is Adjacency.ADD_REMOVE  # the number of records
     weight = count_weight(len(region.center)) if private else 0
     query = whole_domain_sum(region, weight)
+    if max_records is not None:
+        positive_int("max_records", max_records)
+        query = share_sum(region, neighbours)
     shots = [
-        OneShot(budget, neighbours, domain, k, query, chart)
+        OneShot(budget, neighbours, domain, k, query, chart, max_records)
         for budget in _budgets(wanted, epsilon, delta)
     ]
     return min(_possible(shots), key=lambda shot: shot.expected_squared_error(1.0))
@@ -132,7 +138,7 @@ def choose_method(
     """
     if not n or delta == 0 or mechanism == Mechanism.LAPLACE:
         return "oneshot"
-    if shot.adjacency is not Adjacency.REPLACE_ONE or shot.k == 1:
+    if shot.adjacency is not Adjacency.REPLACE_ONE or shot.k == 1 or shot.max_records:
         return "oneshot"
     loss = shot.expected_squared_error(n)
     if loss > 0.5 * shot.domain.radius_for(shot.k, shot.chart) ** 2:
@@ -156,6 +162,8 @@ def settle_method(
     if wanted is Method.AUTO:
         return Method(choose_method(shot, n, epsilon, delta, mechanism))
     gaussian = delta > 0 and mechanism != Mechanism.LAPLACE
+    if wanted is Method.ADAPTIVE and shot.max_records is not None:
+        raise ParameterError("max_records goes with method='oneshot' (or 'auto')")
     if wanted is Method.ADAPTIVE and not (gaussian and shot.adjacency is Adjacency.REPLACE_ONE):
         raise ParameterError(
             "method='adaptive' needs Gaussian noise: delta > 0, mechanism 'auto' or "

@@ -20,7 +20,7 @@ from spdp.blocks import invalid_matrix
 from spdp.charts import Chart, chart_of
 from spdp.data.source import Source, as_source
 from spdp.engines import engine_for
-from spdp.engines.base import Task, vectors_of
+from spdp.engines.task import Task, vectors_of
 from spdp.errors import DataError, ParameterError
 from spdp.frame import Frame
 from spdp.progress import track
@@ -182,11 +182,11 @@ def _moments(source: Source, chart: Chart) -> tuple[Array, Array, int, Array]:
     """Mean and covariance of the records' vectors, their number, and some of them."""
     d = chart.dimension(source.k)
     region = chart.ball(None, ANYWHERE, source.k)
-    task = Task(chart, region, source.k, source.name)
+    task = Task(chart, region, source.shape, source.name)
     mean, scatter, n = np.zeros(d), np.zeros((d, d)), 0
     sample, stride = np.empty((0, d)), 1
     with track("reading public records", source.n) as advance:
-        for Y, m, fault in engine_for(source).each(source, vectors_of, task):
+        for Y, m, fault, _ in engine_for(source).each(source, vectors_of, task):
             if fault is not None:
                 raise invalid_matrix(fault[1], (n + fault[0],))
             if m == 0:

@@ -7,14 +7,14 @@ becomes private when noise is added to it, once.
 it, and merging two sums that share one is refused: the same people would count twice,
 and the sensitivity would be twice what is claimed. A file is checked in every respect
 when it is loaded, before anything is paid. *Assumed.* Different readings hold different
-people.
+people: a person who is at two sites counts as two.
 """
 
 import hashlib
 import json
 import os
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from spdp.certificate import strict_json
 from spdp.charts import chart_of
-from spdp.choices import OnInvalid, choose
+from spdp.choices import OnInvalid, Unit, choose
+from spdp.data.columns import beside
 from spdp.data.source import as_source
 from spdp.domain import Domain, check_domain, domain_of
 from spdp.engines import Engine, engine_for
@@ -33,12 +34,12 @@ from spdp.queries import whole_domain_sum
 
 __all__ = ["LatticeSum"]
 
-VERSION = 2
+VERSION = 3
 WARNING = (
     "NOT PRIVATE: exact sum of records. Share it with a trusted curator only; "
     "it is private only after noise is added."
 )
-BODY = ("k", "n", "metric", "domain", "readings", "total")
+BODY = ("k", "parts", "n", "unit", "metric", "domain", "readings", "total")
 
 
 def _new_identity() -> frozenset[str]:
@@ -59,6 +60,8 @@ class LatticeSum:
     total: NDArray[np.int64]
     metric: str = "logeuclid"
     readings: frozenset[str] = field(default_factory=_new_identity)
+    unit: str = Unit.RECORD.value
+    parts: int | None = None
 
     @classmethod
     def of(
@@ -68,22 +71,27 @@ class LatticeSum:
         on_invalid: str = "raise",
         metric: str = "logeuclid",
         engine: Engine | None = None,
+        groups: Any = None,
     ) -> "LatticeSum":
-        """Sum of the records of a source."""
+        """Sum of the records of a source, or of the persons that ``groups`` names."""
         policy = choose(OnInvalid, on_invalid, "on_invalid")
-        chart, source = chart_of(metric), as_source(X)
+        source = beside(as_source(X), person=groups)
+        chart = chart_of(metric, source.parts)
         region = check_domain(domain).region(source.k, chart)
         query = whole_domain_sum(region)
         chosen = engine or engine_for(source)
-        (total,), n = chosen.total(source, chart, region, [query], policy)
-        return cls(domain, source.k, n, total, metric)
+        if "person" in source.columns:
+            people = chosen.people(source, chart, region, policy)
+            total, n, unit = people.total(query), people.n, Unit.PERSON
+        else:
+            (total,), n = chosen.total(source, chart, region, [query], policy)
+            unit = Unit.RECORD
+        return cls(domain, source.k, n, total, metric, unit=unit.value, parts=source.parts)
 
     def __add__(self, other: "LatticeSum") -> "LatticeSum":
-        if self.k != other.k:
-            raise ParameterError(
-                f"sums of {self.k}×{self.k} and {other.k}×{other.k} matrices cannot be merged"
-            )
         for what, mine, its in (
+            ("sizes", _size(self), _size(other)),
+            ("units", f"per {self.unit}", f"per {other.unit}"),
             ("domains", self.domain.describe(), other.domain.describe()),
             ("metrics", self.metric, other.metric),
         ):
@@ -95,8 +103,12 @@ class LatticeSum:
             )
         if self.n + other.n > MAX_RECORDS:
             raise DataError("more than 2**32 records; sums would no longer be exact")
-        total, readings = self.total + other.total, self.readings | other.readings
-        return LatticeSum(self.domain, self.k, self.n + other.n, total, self.metric, readings)
+        return replace(
+            self,
+            n=self.n + other.n,
+            total=self.total + other.total,
+            readings=self.readings | other.readings,
+        )
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write a sum file: versioned, checksummed, whole or not at all.
@@ -109,7 +121,9 @@ class LatticeSum:
             raise DataError(f"{file}: exists already", ask="force")
         body = {
             "k": self.k,
+            "parts": self.parts,
             "n": self.n,
+            "unit": self.unit,
             "metric": self.metric,
             "domain": self.domain.describe(),
             "readings": sorted(self.readings),
@@ -149,6 +163,11 @@ class LatticeSum:
             raise DataError(f"{file}: cannot be read as a sum file ({error})") from None
 
 
+def _size(sum_: LatticeSum) -> str:
+    parts = "" if sum_.parts is None else f"{sum_.parts} of "
+    return f"{parts}{sum_.k}×{sum_.k}"
+
+
 def _put(draft: Path, file: Path, force: bool) -> None:
     """Give a draft its name; without ``force``, only if nobody has it yet."""
     if force:
@@ -167,11 +186,16 @@ def _whole(value: Any) -> bool:
 def _checked(body: dict[str, Any]) -> LatticeSum:
     """A sum whose every number is possible, or what is not."""
     k, n, total, readings = body["k"], body["n"], body["total"], body["readings"]
+    parts, unit = body["parts"], body["unit"]
     if not _whole(k) or k < 1:
         raise DataError(f"k is {k!r}")
+    if parts is not None and (not _whole(parts) or parts < 1):
+        raise DataError(f"parts is {parts!r}")
+    if unit not in set(Unit):
+        raise DataError(f"unit is {unit!r}; expected record or person")
     if not _whole(n) or not 1 <= n <= MAX_RECORDS:
         raise DataError(f"n is {n!r}; expected 1 to 2**32 records")
-    chart = chart_of(body["metric"])
+    chart = chart_of(body["metric"], parts)
     if not isinstance(total, list) or len(total) != chart.dimension(k):
         raise DataError(f"its total does not have the {chart.dimension(k)} coordinates of k = {k}")
     if not all(_whole(v) and abs(v) <= n * RECORD_NORM for v in total):
@@ -182,7 +206,7 @@ def _checked(body: dict[str, Any]) -> LatticeSum:
     domain = domain_of(body["domain"])
     domain.region(k, chart)
     exact = np.array(total, np.int64)
-    return LatticeSum(domain, k, n, exact, body["metric"], frozenset(readings))
+    return LatticeSum(domain, k, n, exact, body["metric"], frozenset(readings), unit, parts)
 
 
 def _digest(body: dict[str, Any]) -> str:

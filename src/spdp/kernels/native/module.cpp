@@ -230,6 +230,28 @@ void rotate(const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::devic
     });
 }
 
+// Adds row i of q to row rows[i] of out. Every thread has a part of out to itself; places are checked, they come from Python.
+void add_rows(const nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& q,
+              const nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& rows,
+              const nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out) {
+    const int64_t m = int64_t(q.shape(0)), d = int64_t(q.shape(1)), count = int64_t(out.shape(0));
+    if (int64_t(rows.size()) != m || int64_t(out.shape(1)) != d) throw std::invalid_argument("an array has the wrong size");
+    const int64_t *from = q.data(), *place = rows.data();
+    int64_t* to = out.data();
+    nb::gil_scoped_release release;
+    const int64_t parts = m * d < 65536 ? 1 : threads.load();
+    share(parts, [&](std::atomic<int64_t>& next) {
+        for (int64_t part; (part = next++) < parts;) {
+            const int64_t low = count * part / parts, high = count * (part + 1) / parts;
+            for (int64_t i = 0; i < m; ++i) {
+                if (place[i] < 0 || place[i] >= count) throw std::invalid_argument("a row is out of range");
+                if (place[i] < low || place[i] >= high) continue;
+                for (int64_t j = 0; j < d; ++j) to[place[i] * d + j] += from[i * d + j];
+            }
+        }
+    });
+}
+
 }  // namespace
 
 // For threadpoolctl, which finds and calls these by name.
@@ -245,6 +267,7 @@ NB_MODULE(_native, module) {
                "log_low"_a = 0.0, "log_high"_a = 0.0, "radius"_a = 1.0, "slack"_a = 0.0);
     module.def("run_vectors", &run_vectors, "y"_a, "center"_a, "inverse"_a, "radius"_a = 1.0, "absolute"_a = false,
                "total"_a.none() = nb::none(), "distance"_a.none() = nb::none());
+    module.def("add_rows", &add_rows, "q"_a, "rows"_a, "out"_a);
     module.def("rotate", &rotate, "y"_a, "center"_a, "axes"_a, "out"_a);
     module.def("get_num_threads", [] { return threads.load(); });
     module.def("set_num_threads", &spdp_set_num_threads);

@@ -1,0 +1,88 @@
+"""Several matrices per record: p copies of a chart, side by side.
+
+The vectors of a record's matrices stand one after the other, so squared distances add
+up: with every matrix within r of the centre, a record lies within √p·r of it. One
+budget then pays for all p means.
+"""
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.charts.base import Chart
+from spdp.kernels import Kernels, Region
+from spdp.kernels.base import Array, Codes
+
+__all__ = ["Product"]
+
+
+class Product(Chart):
+    """Records (p, k, k) in the metric of ``base``, p of them at a time.
+
+    Every matrix is forced into the domain on its own; one that is unusable is its
+    centre, and the others of that record stay as they are.
+    """
+
+    parts: int
+
+    def __init__(self, base: Chart, parts: int) -> None:
+        self.base, self.parts = base, parts
+        self.name, self.distance = base.name, base.distance
+
+    @property
+    def key(self) -> str:
+        return f"{self.base.key}×{self.parts}"
+
+    def dimension(self, k: int) -> int:
+        return self.parts * self.base.dimension(k)
+
+    def size(self, d: int) -> int:
+        return self.base.size(d // self.parts) if d % self.parts == 0 else 0
+
+    def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
+        flat = X.reshape(-1, *X.shape[-2:])
+        Y, status = self.base.vectors(flat, self.one(region), kernels)
+        return Y.reshape(len(X), -1), status.reshape(len(X), -1).max(axis=1, initial=0)
+
+    def matrices(self, v: Array) -> Array:
+        return self.base.matrices(self._cut(v))
+
+    def representable(self, v: Array) -> Array:
+        return self.base.representable(self._cut(v)).reshape(v.shape)
+
+    def vector(self, M: Any) -> Array:
+        """Of (..., p, k, k); a single matrix stands for p equal ones."""
+        V = self.base.vector(M)
+        if np.ndim(M) == 2:
+            V = np.tile(V, (self.parts, 1))
+        return V.reshape(*V.shape[:-2], -1)
+
+    def ball(self, center: Array | None, radius: float, k: int) -> Region:
+        d = self.base.dimension(k)
+        one = None if center is None else center[:d]
+        whole = self._joined(self.base.ball(one, radius, k))
+        return whole if center is None else whole._replace(center=center)
+
+    def bounded(self, low: float, high: float, k: int) -> Region:
+        return self._joined(self.base.bounded(low, high, k))
+
+    def project(self, v: Array, region: Region) -> Array:
+        parts = zip(self._cut(v), region.center.reshape(self.parts, -1), strict=True)
+        one = self.one(region)
+        return np.concatenate(
+            [self.base.project(part, one._replace(center=center)) for part, center in parts]
+        )
+
+    def one(self, region: Region) -> Region:
+        """The region of one of the matrices."""
+        d = len(region.center) // self.parts
+        return region._replace(center=region.center[:d], radius=region.radius / sqrt(self.parts))
+
+    def _joined(self, region: Region) -> Region:
+        center = np.tile(region.center, self.parts)
+        return region._replace(center=center, radius=region.radius * sqrt(self.parts))
+
+    def _cut(self, v: Array) -> Array:
+        return v.reshape(*v.shape[:-1], self.parts, -1)

@@ -1,0 +1,138 @@
+"""What stands beside records: whose each of them is, its class, its covariates.
+
+Columns are cut where the blocks are cut and travel with them, here and to a cluster's
+workers. A column that is shorter or longer than the records is an error, always: which
+entry belongs to which record would be a guess.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from spdp.blocks import Block, records_of
+from spdp.data.source import Source, is_dask, read_piece
+from spdp.errors import DataError
+
+__all__ = ["COLUMNS", "beside"]
+
+# What columns hold, in words.
+COLUMNS = {"person": "groups", "label": "labels", "x": "covariates"}
+
+
+def beside(source: Source, **columns: Any) -> Source:
+    """The same records with columns beside them: one entry per record, in order.
+
+    Parameters
+    ----------
+    source : Source
+    **columns : array, list or Dask array
+        ``person`` says whose a record is, ``label`` what class it has, ``x`` its
+        covariates. None leaves a column out. A Dask column has the records' chunks.
+    """
+    given = {name: column for name, column in columns.items() if column is not None}
+    if not given:
+        return source
+    arrays = {name: _column(source, name, column) for name, column in given.items()}
+    return Source(
+        lambda: _zipped(source, arrays),
+        source.k,
+        source.n,
+        source.name,
+        rereadable=source.rereadable,
+        chunks=_zipped_chunks(source, arrays),
+        sizes=source.sizes,
+        parts=source.parts,
+        columns=(*source.columns, *given),
+    )
+
+
+def _column(source: Source, name: str, column: Any) -> Any:
+    if name in source.columns:
+        raise DataError(f"{source.name} says its {COLUMNS[name]} itself; do not pass them again")
+    if is_dask(column):
+        return list(column.to_delayed().ravel())
+    array = np.asarray(column)
+    if array.ndim == 0:
+        raise DataError(f"{COLUMNS[name]} must have one entry per record, got {column!r}")
+    if source.n is not None and len(array) != source.n:
+        raise DataError(
+            f"{COLUMNS[name]} have {len(array):,} entries, but {source.name} has "
+            f"{source.n:,} records"
+        )
+    return array
+
+
+def _zipped(source: Source, arrays: dict[str, Any]) -> Iterator[Block]:
+    """Blocks with their part of each column."""
+    whole = {name: _here(array) for name, array in arrays.items()}
+    start = 0
+    for block in source.blocks():
+        stop = start + _length(records_of(block), source)
+        cut = {name: column[start:stop] for name, column in whole.items()}
+        yield _with_columns(block, cut, stop - start)
+        start = stop
+    for name, column in whole.items():
+        if len(column) != start:
+            raise _wrong_length(name, len(column), start)
+
+
+def _here(array: Any) -> Any:
+    """A column in one piece."""
+    if isinstance(array, list):
+        return np.concatenate([piece.compute() for piece in array])
+    return array
+
+
+def _zipped_chunks(source: Source, arrays: dict[str, Any]) -> list[Any] | None:
+    """Chunks with their part of each column; None where nobody knows how to cut."""
+    if source.chunks is None:
+        return None
+    cut: dict[str, list[Any]] = {}
+    for name, array in arrays.items():
+        if isinstance(array, list):
+            pieces = array
+        elif source.sizes is None:
+            return None
+        else:
+            pieces = np.split(array, np.cumsum(np.array(source.sizes))[:-1])
+        if len(pieces) != len(source.chunks):
+            raise DataError(
+                f"{COLUMNS[name]} have {len(pieces)} chunks, {source.name} {len(source.chunks)}; "
+                "rechunk them alike"
+            )
+        cut[name] = pieces
+    return [
+        partial(_read_beside, piece, {name: cut[name][i] for name in cut})
+        for i, piece in enumerate(source.chunks)
+    ]
+
+
+def _read_beside(piece: Any, columns: dict[str, Any]) -> Block:
+    """One chunk and its columns, read where this runs."""
+    block = read_piece(piece)
+    here = {
+        name: np.asarray(column.compute() if is_dask(column) else column)
+        for name, column in columns.items()
+    }
+    return _with_columns(block, here, len(records_of(block)))
+
+
+def _with_columns(block: Any, columns: dict[str, Any], m: int) -> Block:
+    """A block with columns, beside those it has."""
+    for name, values in columns.items():
+        if len(values) != m:
+            raise _wrong_length(name, len(values), m)
+    own = block.beside if isinstance(block, Block) else {}
+    return Block(records_of(block), {**own, **columns})
+
+
+def _length(records: Any, source: Source) -> int:
+    """Number of records of a block; a single matrix is one."""
+    alone = isinstance(records, np.ndarray) and records.ndim == len(source.shape)
+    return 1 if alone else len(records)
+
+
+def _wrong_length(name: str, has: int, records: int) -> DataError:
+    return DataError(f"{COLUMNS[name]} have {has:,} entries for {records:,} records")

@@ -1,0 +1,200 @@
+r"""A person with many records counts once: the table of what each person contributes.
+
+A person's contribution is the mean of the person's own clipped vectors. Codes of all
+records are added up person by person, exactly, and divided by the number of the
+person's records, toward zero.
+
+*Enforced.* A record's code has norm at most 2³⁰, so the sum of m of them has norm at
+most m·2³⁰, and divided toward zero by m at most 2³⁰: whatever a person's records are
+and however many, the person is one point of the ball. Queries see that point alone, and
+check its norm in integers once more. All persons are looked at: which of them were, if
+it were a part, could depend on how they are ordered. *Assumed.* Ids are complete: all
+records of one person carry one id, here and at every site. *Therefore* replacing a
+person with all their records, or adding or removing one, changes one row, and every
+query's sensitivity holds with persons in place of records.
+
+Sums are integers: the table is the same for any order of records, blocks and workers.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.blocks import split
+from spdp.engines.roster import Roster, distinct
+from spdp.engines.task import Array, Fault, Held, Ints, Task, beside_of
+from spdp.kernels import RECORD_NORM, Region, kernels_for
+from spdp.lattice import fault_of, first_fault
+from spdp.queries import WHOLE, Query, Rows
+
+__all__ = ["Cells", "HeldPeople", "People", "cells_of"]
+
+SPILL_BYTES = 256 << 20  # a larger table lies in a file
+ROWS_AT_ONCE = 1 << 16  # persons turned into vectors at a time
+
+
+class Cells(NamedTuple):
+    """Sums of one block's codes, by person (and class)."""
+
+    ids: NDArray[Any]  # (u,), distinct persons
+    sums: Ints  # (u, C·D)
+    counts: Ints  # (u, C)
+    records: Ints  # (u,), those of no class among them
+    m: int
+    fault: Fault
+
+
+def cells_of(block: Any, task: Task) -> Cells:
+    """Add up the codes of one block's records person by person."""
+    columns, fault = beside_of(block, task)
+    assert columns.person is not None
+    m = len(columns.person)
+    Q, unusable = _codes(block, task, m)
+    if columns.x is not None:
+        Q = np.hstack([Q, np.rint(columns.x * RECORD_NORM).astype(np.int64)])
+    ids, rows = distinct(columns.person)
+    records = np.bincount(rows, minlength=len(ids))
+    classes = 1 if task.classes is None else len(task.classes)
+    if columns.label is not None:
+        known = columns.label >= 0
+        Q, rows = Q[known], (rows * classes + columns.label)[known]
+    sums = np.zeros((len(ids) * classes, Q.shape[1]), np.int64)
+    kernels_for(wanted=task.kernels).add_rows(Q, rows, sums)
+    counts = np.bincount(rows, minlength=len(sums))
+    fault = first_fault(fault, unusable)
+    sums = sums.reshape(len(ids), classes * Q.shape[1])
+    return Cells(ids, sums, counts.reshape(len(ids), classes), records, m, fault)
+
+
+def _codes(block: Any, task: Task, m: int) -> tuple[Ints, Fault]:
+    """Lattice points (m, d) of a block's records, and the first unusable one."""
+    Q, fault = np.zeros((m, len(task.region.center)), np.int64), None
+    for part in split(block, task.shape, task.name):
+        kernels = kernels_for(part.stack, task.kernels)
+        codes, status = task.chart.encode(part.stack, task.region, kernels)
+        if part.places is None:
+            Q = codes
+        else:
+            Q[part.places] = codes
+        fault = first_fault(fault, fault_of(part, status, task.explain))
+    return Q, fault
+
+
+class People:
+    """What every person contributes; grows as blocks come in.
+
+    Parameters
+    ----------
+    region : Region
+        The domain in the chart.
+    classes : int
+        Number of classes; a person has a cell in each.
+    width : int
+        Coordinates of a cell: those of a vector, and the covariates.
+    """
+
+    def __init__(self, region: Region, classes: int, width: int) -> None:
+        self.region, self.classes, self.width = region, classes, width
+        self.roster = Roster()
+        self._sums: Ints = np.zeros((0, classes * width), np.int64)
+        self._counts: Ints = np.zeros((0, classes), np.int64)
+        self._records: Ints = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.roster)
+
+    def add(self, cells: Cells) -> None:
+        """Add the cells of a block."""
+        rows = self.roster.rows(cells.ids)
+        if len(self.roster) > len(self._records):
+            self._grow(max(len(self.roster), 2 * len(self._records)))
+        kernels_for().add_rows(cells.sums, rows, self._sums)
+        self._counts[rows] += cells.counts
+        self._records[rows] += cells.records
+
+    def _grow(self, count: int) -> None:
+        self._sums = _enlarged(self._sums, count)
+        self._counts = _enlarged(self._counts, count)
+        self._records = _enlarged(self._records, count)
+
+    def rows(self, most: int | None = None) -> Iterator[Rows]:
+        """Persons as rows for queries: one each, or one in each class they are in.
+
+        With ``most``, a person counts min(m, most)/most for m records.
+        """
+        for start in range(0, len(self), ROWS_AT_ONCE):
+            stop = min(start + ROWS_AT_ONCE, len(self))
+            yield self._rows(slice(start, stop), most)
+
+    def _rows(self, some: slice, most: int | None) -> Rows:
+        counts, records = self._counts[some], self._records[some]
+        person, label = np.nonzero(counts)
+        m = counts[person, label]
+        sums = self._sums[some].reshape(len(records), self.classes, self.width)
+        mean = toward_zero(sums[person, label], m[:, None])
+        d = len(self.region.center)
+        Y = self.region.center + mean[:, :d] * (self.region.radius / RECORD_NORM)
+        share = None
+        if self.classes > 1 or most is not None:
+            share = _share(m, records[person], most)
+        x = mean[:, d:] / RECORD_NORM if self.width > d else None
+        return Rows(Y, label if self.classes > 1 else None, share, x)
+
+
+def _share(m: Ints, records: Ints, most: int | None) -> Ints:
+    """m of a person's records, in units of 1/:data:`WHOLE` of a person, rounded down.
+
+    Shares of one person add up to at most :data:`WHOLE`.
+    """
+    share = m * WHOLE // records
+    return share if most is None else share * np.minimum(records, most) // most
+
+
+def toward_zero(a: Ints, b: Ints) -> Ints:
+    """a/b for b > 0, rounded toward zero."""
+    return np.asarray(np.sign(a) * (np.abs(a) // b))
+
+
+def _enlarged(table: Ints, count: int) -> Ints:
+    """A longer copy, in memory or, where it would be large, in an unnamed file."""
+    shape = (count, *table.shape[1:])
+    size = 8 * int(np.prod(shape))
+    if size > SPILL_BYTES:
+        with tempfile.TemporaryFile() as file:  # gone when the table is
+            larger: Ints = np.memmap(file, np.int64, "w+", shape=shape)
+    else:
+        larger = np.zeros(shape, np.int64)
+    larger[: len(table)] = table
+    return larger
+
+
+class HeldPeople(Held):
+    """Vectors of persons, made from their table whenever they are asked for."""
+
+    def __init__(self, people: People, kernels: str | None, most: int | None = None) -> None:
+        self.people, self._kernels, self._most = people, kernels, most
+        self._axes: Array | None = None
+        self.n = self.m = len(people)
+        self.d = len(people.region.center)
+
+    def look_at(self, stride: int) -> None:
+        """All persons are looked at, always (see this module's text)."""
+
+    def turned(self, axes: Array) -> "HeldPeople":
+        other = HeldPeople(self.people, self._kernels, self._most)
+        other._axes = axes if self._axes is None else self._axes @ axes
+        return other
+
+    def total(self, query: Query, whole: bool = False) -> Ints:
+        return np.asarray(sum(self._totals(query), start=np.int64(0)))
+
+    def _totals(self, query: Query) -> Iterator[Ints]:
+        kernels = kernels_for(wanted=self._kernels)
+        for rows in self.people.rows(self._most):
+            seen = rows
+            if self._axes is not None:
+                seen = rows._replace(Y=kernels.rotate(rows.Y, np.zeros(self.d), self._axes))
+            yield query.over(seen, kernels)

@@ -1,0 +1,191 @@
+"""Work on one block of records: what is sent to the block, and what comes back."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.blocks import Block, Shape, split
+from spdp.charts import Chart
+from spdp.engines.roster import checked_ids, distinct
+from spdp.kernels import Region, kernels_for
+from spdp.lattice import Fault, fault_of, first_fault, sum_block
+from spdp.queries import Query, Rows, VectorSum
+
+__all__ = [
+    "Beside",
+    "Fault",
+    "Held",
+    "Task",
+    "Totals",
+    "Vectors",
+    "beside_of",
+    "totals_of",
+    "vectors_of",
+]
+
+Ints = NDArray[np.int64]
+Array = NDArray[np.float64]
+
+
+class Task(NamedTuple):
+    """What to do with each block of a source: all that a worker needs to know."""
+
+    chart: Chart
+    region: Region
+    shape: Shape
+    name: str
+    kernels: str | None = None
+    explain: bool = True  # whether to say what is wrong with an unusable record
+    classes: tuple[Any, ...] | None = None  # the public list of labels
+    ranges: Array | None = None  # (p, 2), public ranges of covariates
+
+
+class Beside(NamedTuple):
+    """What stands beside the records of a block, ready for use."""
+
+    person: NDArray[Any] | None = None
+    label: NDArray[np.intp] | None = None  # places in the task's classes, or -1
+    x: Array | None = None  # (m, p), covariates brought to [-1, 1]
+
+
+def beside_of(block: Any, task: Task) -> tuple[Beside, Fault]:
+    """The columns of a block, and the first record whose label is none of the classes.
+
+    A covariate outside its public range counts as the nearest end of it, one that is no
+    number as its middle: what becomes of it depends on that record alone.
+    """
+    columns = block.beside if isinstance(block, Block) else {}
+    person = checked_ids(columns["person"]) if "person" in columns else None
+    label, fault, x = None, None, None
+    if task.classes is not None:
+        found, rows = distinct(np.asarray(columns["label"]))
+        label = np.array([_place(value, task.classes) for value in found.tolist()], np.intp)[rows]
+        bad = np.flatnonzero(label < 0) if task.explain else np.empty(0)
+        if bad.size:
+            name = np.asarray(columns["label"])[int(bad[0])].item()
+            fault = int(bad[0]), f"has label {name!r}, which is none of the classes"
+    if task.ranges is not None:
+        x = _scaled(np.asarray(columns["x"], float).reshape(len(columns["x"]), -1), task.ranges)
+    return Beside(person, label, x), fault
+
+
+def _place(value: Any, classes: tuple[Any, ...]) -> int:
+    return classes.index(value) if value in classes else -1
+
+
+def _scaled(x: Array, ranges: Array) -> Array:
+    middle, half = ranges.mean(axis=1), 0.5 * (ranges[:, 1] - ranges[:, 0])
+    return np.asarray(np.clip(np.nan_to_num((x - middle) / half, nan=0.0), -1.0, 1.0))
+
+
+class Vectors(NamedTuple):
+    """The vectors of one block, its number of records, and its first unusable one."""
+
+    Y: Array
+    m: int
+    fault: Fault
+    beside: Beside = Beside()
+
+    @property
+    def rows(self) -> Rows:
+        return Rows(self.Y, label=self.beside.label, x=self.beside.x)
+
+
+class Totals(NamedTuple):
+    """Exact totals of one block, its number of records, and its first unusable one."""
+
+    totals: list[Ints]
+    m: int
+    fault: Fault
+
+
+def vectors_of(block: Any, task: Task) -> Vectors:
+    """Vectors of one block, unusable records at the region's centre."""
+    pieces, m = [], 0
+    columns, fault = beside_of(block, task)
+    places: list[NDArray[np.intp]] = []
+    for part in split(block, task.shape, task.name):
+        Y, status = task.chart.vectors(
+            part.stack, task.region, kernels_for(part.stack, task.kernels)
+        )
+        pieces.append(Y)
+        places.append(np.arange(len(Y)) if part.places is None else part.places)
+        m += len(Y)
+        fault = first_fault(fault, fault_of(part, status, task.explain))
+    if len(pieces) == 1:
+        return Vectors(pieces[0], m, fault, columns)
+    order = np.argsort(np.concatenate(places))
+    return Vectors(np.concatenate(pieces)[order], m, fault, columns)
+
+
+def totals_of(block: Any, task: Task, queries: Sequence[Query]) -> Totals:
+    """Exact totals of queries over one block of records."""
+    only = queries[0]
+    if len(queries) == 1 and isinstance(only, VectorSum) and only.is_whole(task.region):
+        kernels = kernels_for(wanted=task.kernels)
+        total, m, fault = sum_block(
+            block, task.chart, task.region, task.shape, task.name, kernels, task.explain
+        )
+        return Totals([only.counted(total, m)], m, fault)
+    vectors = vectors_of(block, task)
+    totals = [totals_of_vectors(vectors, query, task.kernels) for query in queries]
+    return Totals(totals, vectors.m, vectors.fault)
+
+
+def totals_of_vectors(vectors: Vectors, query: Query, kernels: str | None) -> Ints:
+    """Exact total of a query over vectors that were kept."""
+    return query.over(vectors.rows, kernels_for(vectors.Y, kernels))
+
+
+def turn(vectors: Vectors, axes: Array, kernels: str | None) -> Vectors:
+    """Vectors in coordinates along other axes."""
+    chosen = kernels_for(vectors.Y, kernels)
+    return vectors._replace(Y=chosen.rotate(vectors.Y, np.zeros(len(axes)), axes))
+
+
+def thinned(vectors: Vectors, stride: int) -> Vectors:
+    """Every so many-th of a block's vectors."""
+    Y = np.ascontiguousarray(vectors.Y[::stride])
+    columns: Any = (None if part is None else part[::stride] for part in vectors.beside)
+    return Vectors(Y, len(Y), None, Beside(*columns))
+
+
+def counted(vectors: Vectors) -> Totals:
+    """What is known of vectors without looking at them."""
+    return Totals([], vectors.m, vectors.fault)
+
+
+class Held(ABC):
+    """Vectors of all records, or of a public part of them, kept for further queries.
+
+    Attributes
+    ----------
+    n : int
+        Number of records.
+    m : int
+        Number of records that queries with ``whole=False`` look at.
+    d : int
+        Dimension of the vectors.
+    """
+
+    n: int
+    m: int
+    d: int
+
+    @abstractmethod
+    def look_at(self, stride: int) -> None:
+        """Let queries with ``whole=False`` look at every so many-th record only."""
+
+    @abstractmethod
+    def total(self, query: Query, whole: bool = False) -> Ints:
+        """Exact total of a query over the part that is kept, or over all."""
+
+    @abstractmethod
+    def turned(self, axes: Array) -> "Held":
+        """Vectors in coordinates along other axes, yᵀ·axes, to use in place of these.
+
+        Turning once costs as much as asking one query along those axes.
+        """

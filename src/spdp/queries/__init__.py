@@ -1,0 +1,34 @@
+"""Queries: sums over records of integer vectors of bounded norm (:mod:`.base`)."""
+
+from spdp.kernels import RECORD_NORM
+from spdp.queries.base import WHOLE, Query, Rows, Stated, describe
+from spdp.queries.shapes import CorrelationSum, ExcessSum
+from spdp.queries.sums import (
+    AbsoluteSum,
+    DistanceSum,
+    Histogram,
+    ShareSum,
+    VectorSum,
+    count_weight,
+    share_sum,
+    whole_domain_sum,
+)
+
+__all__ = [
+    "RECORD_NORM",
+    "WHOLE",
+    "AbsoluteSum",
+    "CorrelationSum",
+    "DistanceSum",
+    "ExcessSum",
+    "Histogram",
+    "Query",
+    "Rows",
+    "ShareSum",
+    "Stated",
+    "VectorSum",
+    "count_weight",
+    "describe",
+    "share_sum",
+    "whole_domain_sum",
+]

@@ -1,0 +1,95 @@
+r"""Queries: sums of one integer vector of bounded norm per record.
+
+A query turns vectors (m, d) of records, each in the public domain, into the sum of one
+integer vector per record. *Enforced* in every ``total``: the norm of each record's
+integer vector is bounded in integer arithmetic, whatever the vector, and depends on
+that record alone. *Therefore* the sum moves by at most ``sensitivity(adjacency)`` in ℓ2
+norm between adjacent datasets; each class says why. Parameters (frames, radii, edges)
+are public or released. Queries are values: they travel to where the records are.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, is_dataclass
+from math import isqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.choices import Adjacency
+from spdp.kernels import Kernels
+
+__all__ = ["WHOLE", "Query", "Rows", "Stated", "describe", "either", "root_upward"]
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+WHOLE = 1 << 20  # the share of a row that counts fully
+
+
+class Rows(NamedTuple):
+    """What queries sum over: vectors, and what stands beside each of them.
+
+    A row is a record, or a person, or what a person has in one class; ``share`` is then
+    the part of the person that lies there, in units of 1/WHOLE, and a person's shares
+    add up to at most WHOLE.
+    """
+
+    Y: Array  # (m, d)
+    label: NDArray[np.intp] | None = None  # place in the public list of classes, or -1
+    share: Ints | None = None  # 0 to WHOLE; WHOLE where None
+    x: Array | None = None  # (m, p), covariates in [-1, 1]
+
+
+def root_upward(square: int) -> int:
+    """⌈√square⌉."""
+    root = isqrt(square)
+    return root + (root * root < square)
+
+
+def either(adjacency: Adjacency, replaced: int, added: int) -> int:
+    """The bound for a record replaced, or for one added or removed."""
+    return replaced if adjacency is Adjacency.REPLACE_ONE else added
+
+
+@dataclass(frozen=True, eq=False)
+class Query(ABC):
+    """A sum over records. ``name`` is what the certificate's list of steps calls it."""
+
+    name: str
+
+    @abstractmethod
+    def total(self, Y: Array, kernels: Kernels) -> Ints:
+        """Sum over the rows of ``Y`` (m, d), exact in int64."""
+
+    @abstractmethod
+    def sensitivity(self, adjacency: Adjacency) -> int:
+        """Bound on the ℓ2 change of the total between adjacent datasets."""
+
+    def over(self, rows: Rows, kernels: Kernels) -> Ints:
+        """Sum over rows; a query that looks at more than vectors overrides this."""
+        return self.total(rows.Y, kernels)
+
+
+@dataclass(frozen=True, eq=False)
+class Stated(Query):
+    """A summary computed elsewhere: its sensitivity is stated, not enforced."""
+
+    bound: int
+
+    def total(self, Y: Array, kernels: Kernels) -> Ints:
+        raise TypeError("a stated summary is not computed from records")
+
+    def sensitivity(self, adjacency: Adjacency) -> int:
+        return self.bound
+
+
+def describe(query: Any) -> dict[str, Any]:
+    """What was asked, in plain numbers: for audits that compare two runs."""
+    facts: dict[str, Any] = {"kind": type(query).__name__}
+    for field in fields(query):
+        value = getattr(query, field.name)
+        if is_dataclass(value):
+            value = describe(value)
+        facts[field.name] = value.tolist() if isinstance(value, np.ndarray) else value
+    return facts

@@ -8,8 +8,9 @@ from spdp.errors import ParameterError
 def test_tensors_in_any_unit_are_the_same_tensors():
     radii = {tensor_bounds(unit).radius_for(3) for unit in ("mm2/s", "um2/ms", "m2/s", "µm²/ms")}
     assert max(radii) - min(radii) < 1e-12
-    assert tensor_bounds("mm2/s") == EigenvalueBounds(1e-5, 3.2e-3)
-    assert tensor_bounds("um2/ms", low=0.1) == EigenvalueBounds(0.1, 3.2)
+    assert tensor_bounds("mm2/s") == EigenvalueBounds(1e-5, 5e-3)
+    assert tensor_bounds("um2/ms", low=0.1) == EigenvalueBounds(0.1, 5.0)
+    assert tensor_bounds("mm2/s").radius_for(3) == pytest.approx(5.38, abs=0.005)
     assert tensor_bounds("mm2/s").contains(np.diag([1.7e-3, 3e-4, 3e-4]))
     assert not tensor_bounds("m2/s").contains(np.diag([1.7e-3, 3e-4, 3e-4]))
 

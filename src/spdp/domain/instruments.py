@@ -16,7 +16,7 @@ DIFFUSIVITY = {  # how many of a unit make 1 mm²/s
     "cm2/s": 1e-2,
     "m2/s": 1e-6,
 }
-TISSUE_FLOOR, FREE_WATER = 1e-5, 3.2e-3  # mm²/s
+LEAST, MOST = 1e-5, 5e-3  # mm²/s, of a diffusion tensor in the living body
 VOLTAGE = {"V": 1.0, "mV": 1e3, "uV": 1e6, "nV": 1e9}  # how many of a unit make 1 V
 
 
@@ -35,13 +35,13 @@ def tensor_bounds(
     """Domain of diffusion tensors in the living body, from physics.
 
     Eigenvalues of a diffusion tensor are diffusivities along its axes. Water hindered
-    by tissue moves no faster than free water, 3.0e-3 mm²/s at 37 °C: ``high`` is
-    3.2e-3 mm²/s unless stated. Across tightly packed fibres it still moves at some
-    1e-4 mm²/s, and what scanners resolve ends near 1e-5 mm²/s, which is ``low``: below
-    it, and below zero, fits are noise. The bounds hold no knowledge of any subject.
-    The log-Euclidean radius is (√3/2)·ln(high/low) = 5.0.
+    by tissue moves no faster than free water, about 3.0e-3 mm²/s at 37 °C; fits of
+    fluid scatter around that, and the largest of three eigenvalues scatters upward, so
+    ``high`` is 5e-3 mm²/s unless stated. Across tightly packed fibres water still moves
+    at some 1e-4 mm²/s, and fits below 1e-5 mm²/s, ``low``, are noise. No subject's data
+    enter these bounds. The log-Euclidean radius is (√3/2)·ln(high/low) = 5.38.
 
-    Voxels of flow, of noise or of a fit that failed may lie outside: they are clipped.
+    Voxels of flow or of a fit that failed may lie outside: they are clipped.
 
     Parameters
     ----------
@@ -54,11 +54,11 @@ def tensor_bounds(
     --------
     >>> from spdp import tensor_bounds
     >>> tensor_bounds("um2/ms")
-    EigenvalueBounds(low=0.01, high=3.2)
+    EigenvalueBounds(low=0.01, high=5.0)
     """
     scale = _unit("unit", unit, DIFFUSIVITY)
     return EigenvalueBounds(
-        TISSUE_FLOOR * scale if low is None else low, FREE_WATER * scale if high is None else high
+        LEAST * scale if low is None else low, MOST * scale if high is None else high
     )
 
 

@@ -68,6 +68,9 @@ class Product(Chart):
     def bounded(self, low: float, high: float, k: int) -> Region:
         return self._joined(self.base.bounded(low, high, k))
 
+    def traced(self, low: float, trace: float, k: int) -> Region:
+        return self._joined(self.base.traced(low, trace, k))
+
     def project(self, v: Array, region: Region) -> Array:
         parts = zip(self._cut(v), region.center.reshape(self.parts, -1), strict=True)
         one = self.one(region)

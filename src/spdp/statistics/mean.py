@@ -80,7 +80,7 @@ def private_mean(
         budget.
     epsilon, delta : float
         The guarantee; ``delta=0`` means pure differential privacy.
-    domain : Ball or EigenvalueBounds
+    domain : Ball, EigenvalueBounds, TraceBounds or CorrelationBounds
         Public set every record is forced into. Must not be computed from the data.
     metric : str
         A flat metric: "logeuclid".

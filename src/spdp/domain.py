@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spdp.blocks import describe_fault, invalid_matrix, matrix_stack
-from spdp.charts import CHARTS, Chart, clip_to_ball
+from spdp.charts import LOGEUCLID, Chart, clip_to_ball
 from spdp.choices import positive
 from spdp.errors import ParameterError
 from spdp.kernels import Region, kernels_for
@@ -23,7 +23,6 @@ __all__ = ["Ball", "Domain", "EigenvalueBounds", "check_domain", "domain_of"]
 
 Array = NDArray[np.float64]
 
-LOGEUCLID = CHARTS["logeuclid"]
 # relative slack with which `contains` forgives the rounding of a logarithm
 LOOSE = 1e-9
 
@@ -46,7 +45,7 @@ class Domain(ABC):
 
         Clip to an interval, then to a ball.
         """
-        key = (chart.name, k)
+        key = (chart.key, k)
         if key not in self._regions:
             self._regions[key] = self._region(k, chart)
         return self._regions[key]
@@ -143,9 +142,11 @@ class Ball(Domain):
 class EigenvalueBounds(Domain):
     """Matrices whose eigenvalues lie in [low, high].
 
-    Records have their eigenvalues clipped.
+    Records have their eigenvalues clipped; in a metric that is not one of eigenvalues,
+    they are pulled into the smallest known ball that holds all such matrices
+    (:meth:`spdp.charts.Chart.bounded`).
 
-    Log-eigenvalues then lie within ln(high/low)/2 of ln√(low·high), so the
+    Clipped log-eigenvalues lie within ln(high/low)/2 of ln√(low·high), so the
     log-Euclidean ball around √(low·high)·I of radius r = (√k/2)·ln(high/low) contains
     every record. (The paper centres at I, which is never better.)
 

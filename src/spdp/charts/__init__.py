@@ -4,9 +4,10 @@ from spdp.charts.base import Chart, clip_to_ball
 from spdp.charts.logeuclid import LogEuclidean
 from spdp.errors import ParameterError
 
-__all__ = ["CHARTS", "Chart", "chart_of", "clip_to_ball"]
+__all__ = ["CHARTS", "LOGEUCLID", "Chart", "chart_of", "clip_to_ball"]
 
 CHARTS: dict[str, Chart] = {chart.name: chart for chart in (LogEuclidean(),)}
+LOGEUCLID = CHARTS["logeuclid"]  # what is meant where nobody names a metric
 
 
 def chart_of(metric: str) -> Chart:

@@ -3,6 +3,7 @@
 Their face, the shapes they speak in, and what counts as rounding.
 """
 
+from collections.abc import Callable
 from enum import IntEnum
 from functools import lru_cache
 from math import isqrt
@@ -16,10 +17,12 @@ from spdp.kernels import constants
 __all__ = [
     "RECORD_NORM",
     "Kernels",
+    "OwnKernels",
     "Region",
     "Status",
     "dimension",
     "invvecd",
+    "own_kernels",
     "size_of",
     "vecd",
     "working_dtype",
@@ -54,12 +57,25 @@ class Region(NamedTuple):
     radius: float
 
 
+class OwnKernels(NamedTuple):
+    """Kernels of a chart's own, each fused into one pass over a stack (m, k, k).
+
+    What a matrix becomes depends on that matrix alone; an unusable one is the centre.
+    """
+
+    vectors: Callable[[NDArray[Any]], tuple[Array, Codes]]  # (m, d), not clipped
+    encode: Callable[[NDArray[Any], Region], tuple[Ints, Codes]]  # lattice points (m, d)
+    lattice_sum: Callable[[NDArray[Any], Region], tuple[Ints, Codes]]  # their sum (d,)
+
+
 class Kernels(Protocol):
     """Batch work on stacks ``(m, k, k)`` of float32 or float64 with any strides.
 
     Every function gives one :class:`Status` per matrix instead of raising, so that
     callers decide what an unusable matrix means. What a kernel makes of a matrix
     depends on that matrix alone, never on its neighbours in the stack.
+
+    A module may also have ``OWN``, kernels of other charts by the charts' names.
     """
 
     NAME: str
@@ -104,6 +120,12 @@ class Kernels(Protocol):
 
     def vector_norms(self, Y: Array, center: Array, width: Array) -> Array:
         """‖(y − center)/width‖ of each row."""
+
+
+def own_kernels(kernels: Kernels, chart: str) -> OwnKernels | None:
+    """What kernels have for a chart of that name alone."""
+    table: dict[str, OwnKernels] = getattr(kernels, "OWN", {})
+    return table.get(chart)
 
 
 def dimension(k: int) -> int:

@@ -65,7 +65,7 @@ def private_mean(
     reference: Reference | None = None,
     engine: Engine | None = None,
 ) -> Release:
-    """Release the Fréchet mean of SPD matrices with differential privacy.
+    """Release the Fréchet mean of matrices with differential privacy.
 
     Parameters
     ----------
@@ -76,7 +76,8 @@ def private_mean(
     domain : Ball or EigenvalueBounds
         Public set every record is forced into. Must not be computed from the data.
     metric : str
-        A flat metric: "logeuclid".
+        A flat metric, one of ``spdp.charts.CHARTS``. Distances of different metrics
+        cannot be compared.
     mechanism : "auto", "gaussian" or "laplace"
         "auto" takes the one with the smaller expected error, from public numbers only.
     method : "auto", "oneshot" or "adaptive"
@@ -145,7 +146,8 @@ def private_mean(
     region = domain.region(source.k, chart)
     if wanted is Method.ADAPTIVE:
         held = engine.hold(source, chart, region, policy, KEEP_BYTES)
-        return _adaptive(Search(held, account, region, reference), domain, chart)
+        search = Search(held, account, region, chart.blocks(source.k), reference)
+        return _adaptive(search, domain, chart)
     private_count = shot.query.weight > 0  # then whether there are records is private too
     totals, n = engine.total(source, chart, region, [shot.query], policy, private_count)
     return _one_shot(shot, account, totals[0], n)

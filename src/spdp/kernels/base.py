@@ -159,18 +159,21 @@ def unit_slack(dtype: np.dtype[Any], k: int) -> float:
     return float(constants.RANK_SLACK * k * np.finfo(working_dtype(dtype)).eps)
 
 
-def rank_tolerance(
-    dtype: np.dtype[Any], largest: Array, exponent: NDArray[np.intc], k: int
-) -> Array:
-    """Smallest eigenvalues above minus this count as positive (matrices·2**-exponent).
+def rounding(dtype: np.dtype[Any], largest: Array, exponent: NDArray[np.intc]) -> Array:
+    """Rounding of stored entries (of matrices·2**-exponent).
 
-    Rounding is that of the stored entries: relative to the largest one, or, among
-    subnormal numbers, absolute.
+    Relative to the largest one, or, among subnormal numbers, absolute.
     """
     info = np.finfo(working_dtype(dtype))
     subnormal = int(np.frexp(info.smallest_subnormal)[1]) - 1
-    granule = np.maximum(float(info.eps) * largest, np.ldexp(1.0, subnormal - exponent))
-    return np.asarray(float(constants.RANK_SLACK) * k * granule)
+    return np.maximum(float(info.eps) * largest, np.ldexp(1.0, subnormal - exponent))
+
+
+def rank_tolerance(
+    dtype: np.dtype[Any], largest: Array, exponent: NDArray[np.intc], k: int
+) -> Array:
+    """Smallest eigenvalues above minus this count as positive, in the same scale."""
+    return np.asarray(float(constants.RANK_SLACK) * k * rounding(dtype, largest, exponent))
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,7 @@ from math import isqrt
 import numpy as np
 import pytest
 
-from spdp import Ball, EigenvalueBounds
+from spdp import Ball, CorrelationBounds, EigenvalueBounds, TraceBounds
 from spdp.charts import CHARTS
 from spdp.choices import Adjacency
 from spdp.frame import Frame
@@ -23,7 +23,13 @@ from spdp.queries import (
     VectorSum,
 )
 
-DOMAINS = [Ball(1.5), Ball(0.3, np.diag([1.0, 2.0, 0.5])), EigenvalueBounds(0.2, 4.0)]
+DOMAINS = [
+    Ball(1.5),
+    Ball(0.3, np.diag([1.0, 2.0, 0.5])),
+    EigenvalueBounds(0.2, 4.0),
+    TraceBounds(0.2, 5.0),
+    CorrelationBounds(0.1),
+]
 K = 3
 
 

@@ -83,6 +83,9 @@ def test_no_image_escapes_the_bounds(channels, height, width, seed, kind):
     images = np.stack([draw_image(kind, height, width, channels, seed + i) for i in range(6)])
     R = covariance_descriptors(images)
     w = np.linalg.eigvalsh(R)
+    domain = descriptor_bounds(channels)
+    assert w.sum(axis=1).max() <= domain.trace
+    assert domain.contains(R).all()
     for bound in ("tight", "paper"):
         bounds = descriptor_bounds(channels, bound=bound)
         assert w.min() >= bounds.low * (1 - 1e-9)
@@ -94,10 +97,14 @@ def test_misprint_5_the_bounds_of_theorem_5():
     """12 and 14, as the appendix proves; the tight bound, by Popoviciu, is smaller."""
     assert descriptor_bounds(1, bound="paper").high == pytest.approx(12.0, rel=1e-6)
     assert descriptor_bounds(3, bound="paper").high == pytest.approx(14.0, rel=1e-6)
-    assert descriptor_bounds(1).high == pytest.approx(2.867, abs=1e-3)
-    assert descriptor_bounds(3).high == pytest.approx(3.367, abs=1e-3)
+    for channels, top, tight, radius in [(1, 2.867, 22.30, 20.10), (3, 3.367, 24.92, 22.16)]:
+        bounds, domain = descriptor_bounds(channels, bound="tight"), descriptor_bounds(channels)
+        assert bounds.high == pytest.approx(top, abs=1e-3)
+        assert bounds.radius_for(8 + channels) == pytest.approx(tight, abs=0.005)
+        assert domain.trace == pytest.approx(top, abs=1e-3)
+        assert domain.radius_for(8 + channels) == pytest.approx(radius, abs=0.005)
     assert paper_radius(1) == pytest.approx(41.4465, abs=1e-4)
-    assert descriptor_bounds(1).radius_for(9) < paper_radius(1) / 1.85
+    assert descriptor_bounds(1).radius_for(9) < paper_radius(1) / 2.05
 
 
 def test_transformer_in_a_pipeline():

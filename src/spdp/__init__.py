@@ -9,6 +9,10 @@ from typing import Any
 _HOME = {
     "Ball": "domain",
     "EigenvalueBounds": "domain",
+    "TraceBounds": "domain",
+    "CorrelationBounds": "domain",
+    "tensor_bounds": "domain",
+    "amplitude_bounds": "domain",
     "Reference": "statistics.reference",
     "Release": "release",
     "TangentGaussian": "mechanisms",

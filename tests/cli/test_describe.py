@@ -14,7 +14,7 @@ def test_an_archive_of_images(run, tmp_path, digits):
     code, out, err = run("describe", "d.npz", "-o", "x.npy")
     assert (code, err) == (0, "")
     assert "wrote x.npy: 50 descriptors, 9×9" in out
-    assert "--eigenvalues 1e-06 2.86685" in out
+    assert "--trace 1e-06 2.866859" in out
     assert np.load(tmp_path / "x.npy").shape == (50, 9, 9)
 
 

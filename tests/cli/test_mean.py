@@ -53,7 +53,7 @@ def test_several_files_are_one_dataset(run, refused, data, tmp_path, random_spd,
 @pytest.mark.parametrize(
     ("code", "message", "words"),
     [
-        (2, "either --eigenvalues", ["--radius", "2", "--eigenvalues", "1", "2"]),
+        (2, "one of --eigenvalues", ["--radius", "2", "--eigenvalues", "1", "2"]),
         (2, "leak", []),
         (2, "radius", ["--radius", "-2"]),
         (2, "low must be smaller", ["--eigenvalues", "2", "1"]),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spdp import Ball, EigenvalueBounds
+from spdp import Ball, EigenvalueBounds, TraceBounds
 from spdp.kernels import RECORD_NORM, kernels_for, reference
 
 try:
@@ -20,6 +20,9 @@ DOMAINS = [
     Ball(1e100),
     EigenvalueBounds(1e-6, 3.0),
     EigenvalueBounds(1e-300, 1e300),
+    TraceBounds(1e-6, 3.0),
+    TraceBounds(1e-300, 1e300),
+    TraceBounds(1.0, 13.0 * (1 + 1e-12)),
 ]
 
 

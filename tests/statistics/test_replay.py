@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from replay import Caught, audit, datasets
 
-from spdp import Ball, EigenvalueBounds, RiemannianLaplace, TangentGaussian, private_mean
+from spdp import (
+    Ball,
+    EigenvalueBounds,
+    RiemannianLaplace,
+    TangentGaussian,
+    TraceBounds,
+    private_mean,
+)
 from spdp.data import source
 from spdp.frame import Frame
 from spdp.privacy.account import Account
@@ -45,7 +52,8 @@ def transcripts(count, seed, options, budgets=(0.1, 1.0, 10.0, 60.0)):
     shares = []
     for i in range(count):
         k, radius = int(rng.integers(1, 4)), float(rng.choice([0.5, 5.0]))
-        domain = (Ball(radius), EigenvalueBounds(np.exp(-radius), np.exp(radius)))[i % 2]
+        low, high = np.exp(-radius), np.exp(radius)
+        domain = (Ball(radius), EigenvalueBounds(low, high), TraceBounds(low, k * high))[i % 3]
         X, other = datasets(rng, k, radius)
         shares.append(audit(means(domain, rng.choice(budgets), **options), X, other, seed=i))
     return np.array(shares)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spdp.charts.spectra import largest_eigenvalue
 from spdp.kernels import Kernels, Region, Status
 from spdp.kernels.base import Array, Codes, Ints, own_kernels
 
@@ -83,6 +84,14 @@ class Chart(ABC):
     def bounded(self, low: float, high: float, k: int) -> Region:
         """Smallest known region of all matrices with eigenvalues in [low, high]."""
 
+    def traced(self, low: float, trace: float, k: int) -> Region:
+        """Smallest known region of all with eigenvalues >= low and a trace <= trace.
+
+        No eigenvalue exceeds trace − (k − 1)·low, so the region of those bounds will
+        do. A chart that knows a smaller one overrides this: :mod:`spdp.charts.spectra`.
+        """
+        return self.bounded(low, largest_eigenvalue(low, trace, k), k)
+
     @abstractmethod
     def log_jacobian(self, M: Any) -> Any:
         """ln |det| of the map from matrices to vectors, at matrices (..., k, k).
@@ -92,7 +101,10 @@ class Chart(ABC):
         """
 
     def project(self, v: Array, region: Region) -> Array:
-        """The point of the (convex) region nearest to a vector."""
+        """A point of the (convex) region, as near to each of its points as the vector.
+
+        That is all a noisy result needs: it is brought no farther from the true one.
+        """
         return clip_to_ball(v, region.center, region.radius)
 
     def blocks(self, k: int) -> list[Array]:

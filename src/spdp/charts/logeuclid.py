@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.charts.base import Chart, at_center, clip_to_ball, diagonal_blocks
+from spdp.charts.spectra import largest_eigenvalue, trace_ball
 from spdp.geometry import expm, logm, vecd
 from spdp.kernels import Kernels, Region, dimension, size_of
 from spdp.kernels.base import Array, Codes, Ints, compose, invvecd, upper_triangle
@@ -35,7 +36,7 @@ class LogEuclidean(Chart):
     def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
         Y, status = kernels.log_vectors(X, region.log_low, region.log_high)
         at_center(Y, status, region)
-        if not np.isfinite(region.log_low):  # an interval's ball holds all of it
+        if ball_binds(region):
             Y = clip_to_ball(Y, region.center, region.radius)
         return Y, status
 
@@ -95,16 +96,25 @@ class LogEuclidean(Chart):
         pairs = 0.5 * (l[..., i] + l[..., j]) + log_sinhc(0.5 * np.abs(l[..., i] - l[..., j]))
         return -l.sum(axis=-1) - pairs.sum(axis=-1)
 
-    def project(self, v: Array, region: Region) -> Array:
-        """Eigenvalues clipped to the interval, then the vector to the ball.
+    def traced(self, low: float, trace: float, k: int) -> Region:
+        """Log-eigenvalues from ln low to ln(trace − (k − 1)·low), in their ball."""
+        center = np.zeros(dimension(k))
+        log_high = float(np.log(largest_eigenvalue(low, trace, k)))
+        center[:k], radius = trace_ball(low, trace, k)
+        return Region(float(np.log(low)), log_high, center, radius)
 
-        Each is the projection onto a convex set; a region has only one of them that
-        binds, since its ball holds all of its interval.
+    def project(self, v: Array, region: Region) -> Array:
+        """Log-eigenvalues clipped to the interval, then the vector to the ball.
+
+        Each is the projection onto a convex set, which brings v no farther from any
+        point of that set; one after the other, no farther from any point of both. The
+        result lies in both: the centre has log-eigenvalues in the interval, and the
+        second step moves straight toward it.
         """
         if np.isfinite(region.log_low):
             w, V = np.linalg.eigh(invvecd(v))
-            return vecd_exact(compose(V, np.clip(w, region.log_low, region.log_high)))
-        return clip_to_ball(v, region.center, region.radius)
+            v = vecd_exact(compose(V, np.clip(w, region.log_low, region.log_high)))
+        return clip_to_ball(v, region.center, region.radius) if ball_binds(region) else v
 
 
 def log_sinhc(u: Array) -> Array:
@@ -112,3 +122,14 @@ def log_sinhc(u: Array) -> Array:
     safe = np.where(u > 0, u, 1.0)
     large = u + np.log1p(-np.exp(-2.0 * safe)) - np.log(2.0 * safe)
     return np.where(u > 1e-2, large, u * u / 6.0 - u**4 / 180.0)
+
+
+def ball_binds(region: Region) -> bool:
+    """Whether the ball leaves out some matrices whose log-eigenvalues are allowed.
+
+    Around t·I, the centre of every region with an interval, the farthest of them have
+    all k log-eigenvalues at the end of the interval that is farther from t.
+    """
+    t, k = float(region.center[0]), size_of(len(region.center))
+    farthest = max(region.log_high - t, t - region.log_low)
+    return k * farthest * farthest > (region.radius * (1.0 + 1e-12)) ** 2

@@ -40,7 +40,7 @@ def describe(
     bounds = descriptor_bounds(stack.shape[3], eta)
     k = _write(stack, output, eta)
     say(f"wrote {output}: {len(stack):,} descriptors, {k}×{k}")
-    say(f"public bounds: --eigenvalues {bounds.low:g} {bounds.high:.7g}")
+    say(f"public bounds: --trace {bounds.low:g} {bounds.trace:.7g}")
 
 
 def _write(stack: Any, output: Path, eta: float) -> int:

@@ -14,6 +14,8 @@ def mean(
     epsilon: options.Epsilon,
     delta: options.Delta,
     eigenvalues: options.Eigenvalues = None,
+    trace: options.Trace = None,
+    correlation: options.Correlation = None,
     radius: options.Radius = None,
     center: options.Center = None,
     metric: options.Metric = "logeuclid",
@@ -38,7 +40,7 @@ def mean(
     """Release the private Fréchet mean of the matrices in files."""
     from spdp.statistics.mean import private_mean
 
-    domain = options.domain_from(eigenvalues, radius, center)
+    domain = options.domain_from(eigenvalues, trace, correlation, radius, center)
     public = options.load_reference(reference)
     target = Output(output, force, report, sign)
     account = None if ledger is None else options.open_ledger(ledger)

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,7 @@ __all__ = [
     "Adjacency",
     "ArrayName",
     "Center",
+    "Correlation",
     "Dask",
     "Data",
     "Delta",
@@ -39,6 +40,7 @@ __all__ = [
     "Reference",
     "Report",
     "Sign",
+    "Trace",
     "Workers",
     "domain_from",
     "load_reference",
@@ -100,6 +102,19 @@ Eigenvalues = Annotated[
     tuple[float, float] | None,
     typer.Option(metavar="LOW HIGH", help="Public bounds on every record's eigenvalues."),
 ]
+Trace = Annotated[
+    tuple[float, float] | None,
+    typer.Option(
+        metavar="LOW TRACE", help="Public bounds: eigenvalues from below, the trace from above."
+    ),
+]
+Correlation = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHRINKAGE",
+        help="Records are correlation matrices, shrunk already to (1-s)C + sI by this public s.",
+    ),
+]
 Radius = Annotated[
     float | None,
     typer.Option(
@@ -146,24 +161,35 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
 def domain_from(
-    eigenvalues: tuple[float, float] | None, radius: float | None, center: Path | None = None
+    eigenvalues: tuple[float, float] | None = None,
+    trace: tuple[float, float] | None = None,
+    correlation: float | None = None,
+    radius: float | None = None,
+    center: Path | None = None,
 ) -> "Domain":
     """The public domain that the options describe."""
-    from spdp.domain import Ball, EigenvalueBounds
+    from spdp.domain import Ball, CorrelationBounds, EigenvalueBounds, TraceBounds
 
-    if (eigenvalues is None) == (radius is None):
+    if sum(given is not None for given in (eigenvalues, trace, correlation, radius)) != 1:
         raise ParameterError(
-            "pass either --eigenvalues LOW HIGH or --radius R: the public set that every "
-            "record is forced into. It must come from public knowledge; bounds computed from "
-            "the data would leak the data."
+            "pass one of --eigenvalues LOW HIGH, --trace LOW TRACE, --correlation SHRINKAGE "
+            "and --radius R: the public set that every record is forced into. It must come "
+            "from public knowledge; bounds computed from the data would leak the data."
         )
+    if center is not None and radius is None:
+        raise ParameterError("--center goes with --radius")
     if eigenvalues is not None:
-        if center is not None:
-            raise ParameterError("--center goes with --radius")
         return EigenvalueBounds(*eigenvalues)
+    if trace is not None:
+        return TraceBounds(*trace)
+    if correlation is not None:
+        return CorrelationBounds(correlation)
     assert radius is not None
-    if center is None:
-        return Ball(radius)
+    return Ball(radius, None if center is None else _matrix(center))
+
+
+def _matrix(center: Path) -> Any:
+    """The matrix of a .npy file."""
     import numpy as np
 
     try:
@@ -172,7 +198,7 @@ def domain_from(
         raise DataError(f"{center}: cannot be read as a matrix, .npy ({error})") from None
     if not isinstance(matrix, np.ndarray) or matrix.dtype.kind not in "iuf":
         raise DataError(f"{center}: does not hold a matrix of real numbers, .npy")
-    return Ball(radius, matrix)
+    return matrix
 
 
 def load_reference(file: Path | None) -> "reference.Reference | None":

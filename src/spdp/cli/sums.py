@@ -25,6 +25,8 @@ def sum_(
     data: options.Data,
     output: SumFile,
     eigenvalues: options.Eigenvalues = None,
+    trace: options.Trace = None,
+    correlation: options.Correlation = None,
     radius: options.Radius = None,
     center: options.Center = None,
     metric: options.Metric = "logeuclid",
@@ -44,7 +46,7 @@ def sum_(
 
     if not force:
         check_free(output)  # before the work, which may last
-    domain = options.domain_from(eigenvalues, radius, center)
+    domain = options.domain_from(eigenvalues, trace, correlation, radius, center)
     reader = Reader(key, order, mask, dask, workers)
     with reader.opened(data) as (source, engine):
         total = LatticeSum.of(source, domain, on_invalid, metric, engine)

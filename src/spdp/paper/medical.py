@@ -50,7 +50,7 @@ def measure(cell: Row, settings: Settings) -> list[Row]:
     n, k = X.shape[:2]
     sensitivities = {
         "theorem 5": theorem_5_sensitivity(channels, n),
-        "tight": descriptor_bounds(channels).sensitivity(n, k),
+        "tight": descriptor_bounds(channels, bound="tight").sensitivity(n, k),
     }
     rng = np.random.default_rng(seed(NAME, cell))
     rows = []

@@ -36,7 +36,7 @@ def measure(cell: Row, settings: Settings) -> list[Row]:
 def _facts(name: str, label: int, data: str | None) -> Row:
     X, channels = descriptors(name, label, data)
     n, k = X.shape[:2]
-    bounds = descriptor_bounds(channels)
+    bounds = descriptor_bounds(channels, bound="tight")
     region = bounds.region(k)
     L = logm(X)
     center = region.center[0] * np.eye(k)

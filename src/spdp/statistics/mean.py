@@ -73,7 +73,7 @@ def private_mean(
         One record per person.
     epsilon, delta : float
         The guarantee; ``delta=0`` means pure differential privacy.
-    domain : Ball or EigenvalueBounds
+    domain : Ball, EigenvalueBounds, TraceBounds or CorrelationBounds
         Public set every record is forced into. Must not be computed from the data.
     metric : str
         A flat metric, one of ``spdp.charts.CHARTS``. Distances of different metrics

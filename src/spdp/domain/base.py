@@ -1,0 +1,79 @@
+"""What all domains share: a record is forced into a region, and where it lies then."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spdp.blocks import describe_fault, invalid_matrix, matrix_stack
+from spdp.charts import LOGEUCLID, Chart, clip_to_ball
+from spdp.errors import ParameterError
+from spdp.kernels import Region, kernels_for
+
+__all__ = ["Domain"]
+
+Array = NDArray[np.float64]
+
+# relative slack with which `contains` forgives the rounding of a logarithm
+LOOSE = 1e-9
+
+
+class Domain(ABC):
+    """A public set of matrices; :mod:`spdp.domain.sets` has the kinds."""
+
+    _regions: dict[tuple[str, int], Region]
+
+    @abstractmethod
+    def _region(self, k: int, chart: Chart) -> Region:
+        """The domain for k×k matrices in a chart."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Public description for certificates, JSON-ready."""
+
+    def region(self, k: int, chart: Chart = LOGEUCLID) -> Region:
+        """The domain for k×k matrices in a chart.
+
+        Clip to an interval, then to a ball.
+        """
+        key = (chart.key, k)
+        if key not in self._regions:
+            self._regions[key] = self._region(k, chart)
+        return self._regions[key]
+
+    def radius_for(self, k: int, chart: Chart = LOGEUCLID) -> float:
+        """Radius r of a ball of the metric that contains the domain."""
+        return self.region(k, chart).radius
+
+    def sensitivity(self, n: int, k: int, chart: Chart = LOGEUCLID) -> float:
+        """2r/n.
+
+        How far replacing one of n clipped records can move their mean (theorem 3).
+        """
+        if n < 1:
+            raise ParameterError(f"n must be at least 1, got {n}")
+        return 2.0 * self.radius_for(k, chart) / n
+
+    def clip(self, X: ArrayLike, chart: Chart = LOGEUCLID) -> Array:
+        """Each record forced into the domain.
+
+        Those inside it are returned as they are.
+        """
+        A = matrix_stack(X)
+        F = A.reshape(-1, *A.shape[-2:])
+        region = self.region(A.shape[-1], chart)
+        Y, status = chart.vectors(F, region, kernels_for(F))
+        bad = np.flatnonzero(status)
+        if bad.size:
+            first = int(bad[0])
+            index = tuple(map(int, np.unravel_index(first, A.shape[:-2]))) if A.ndim > 2 else ()
+            raise invalid_matrix(describe_fault(int(status[first]), F[first]), index)
+        return chart.matrices(clip_to_ball(Y, region.center, region.radius)).reshape(A.shape)
+
+    def contains(self, X: ArrayLike, chart: Chart = LOGEUCLID) -> Any:
+        """Whether each matrix lies in the domain, up to the rounding of a logarithm."""
+        Y = chart.vector(matrix_stack(X))
+        region = self.region(chart.size(Y.shape[-1]), chart)
+        gap = np.sqrt(((Y - chart.project(Y, region)) ** 2).sum(axis=-1))
+        return gap <= LOOSE * max(1.0, region.radius)

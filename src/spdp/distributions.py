@@ -1,8 +1,9 @@
-r"""Probability laws on SPD matrices whose log-vectors follow a law on R^d.
+r"""Probability laws on matrices whose vectors in a flat metric's chart φ follow a law.
 
-X ~ LogGaussian(M, Σ) iff vecd Logm X ~ N(vecd Logm M, Σ); X ~ LogLaplace(M, σ), the
-Riemannian Laplace law, iff vecd Logm X has density ∝ exp(−‖y − vecd Logm M‖₂/σ).
-Densities are with respect to Lebesgue measure on vecd(X), so they carry the Jacobian
+X ~ LogGaussian(M, Σ) iff φ(X) ~ N(φ(M), Σ) on R^d; X ~ LogLaplace(M, σ), the Riemannian
+Laplace law, iff φ(X) has density ∝ exp(−‖y − φ(M)‖₂/σ). For the log-Euclidean metric φ
+is vecd Logm. Densities are with respect to Lebesgue measure on vecd(X), so they carry
+the chart's Jacobian, which for that metric is
 
     J(X) = (1/det X)·Π_{i<j} h(λ_i, λ_j),   h = (ln λ_i − ln λ_j)/(λ_i − λ_j),
 
@@ -19,10 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
 from spdp.blocks import matrix_stack
+from spdp.charts import LOGEUCLID, chart_of
 from spdp.choices import positive
 from spdp.errors import ParameterError
-from spdp.geometry import expm, invvecd, logm, vecd
-from spdp.kernels import kernels_for
+from spdp.geometry import logm
 from spdp.progress import track
 
 __all__ = ["LogGaussian", "LogLaplace", "log_jacobian"]
@@ -35,45 +36,32 @@ CHUNK = 1024  # chain steps whose proposals are drawn at once
 
 
 def log_jacobian(X: ArrayLike) -> Any:
-    """ln J(X) of the map vecd X ↦ vecd Logm X, stable for coinciding eigenvalues.
-
-    With l = ln λ and t = l_i − l_j, ln h = −(l_i + l_j)/2 − ln(sinh(t/2)/(t/2)), which
-    is even and smooth in t.
-    """
-    A = matrix_stack(X)
-    logm(A)  # raises for what is not SPD
-    w, _, _ = kernels_for(A).eigh(A.reshape(-1, *A.shape[-2:]))
-    l = np.log(w).reshape(A.shape[:-1])
-    i, j = np.triu_indices(A.shape[-1], 1)
-    u = 0.5 * np.abs(l[..., i] - l[..., j])
-    safe = np.where(u > 0, u, 1.0)
-    large = u + np.log1p(-np.exp(-2.0 * safe)) - np.log(2.0 * safe)
-    small = u * u / 6.0 - u**4 / 180.0
-    log_sinhc = np.where(u > 1e-2, large, small)
-    return -l.sum(axis=-1) - (0.5 * (l[..., i] + l[..., j]) + log_sinhc).sum(axis=-1)
+    """ln J(X) of the map vecd X ↦ vecd Logm X, stable for coinciding eigenvalues."""
+    return LOGEUCLID.log_jacobian(X)
 
 
 class _LogLaw:
-    """What the two laws share: a mean, its log-vector, and the way to matrices."""
+    """What the two laws share: a mean, its vector, and the way to matrices."""
 
-    def __init__(self, mean: ArrayLike) -> None:
+    def __init__(self, mean: ArrayLike, metric: str) -> None:
+        self.chart = chart_of(metric)
         M = matrix_stack(mean, "mean")
         if M.ndim != 2:
             raise ParameterError(f"mean has shape {M.shape}; expected one matrix (k, k)")
-        self.location = vecd(logm(M))
+        self.location = self.chart.vector(M)
         self.mean = M.astype(np.float64)
         self.dimension = len(self.location)
 
     def _matrices(self, offsets: Array, size: Size) -> Array:
         shape = () if size is None else (size,) if isinstance(size, int) else tuple(size)
-        X = expm(invvecd(self.location + offsets))
+        X = self.chart.matrices(self.location + offsets)
         return X.reshape(*shape, *self.mean.shape)
 
     def _offsets(self, X: ArrayLike) -> Array:
         A, k = matrix_stack(X), len(self.mean)
         if A.shape[-1] != k:
             raise ParameterError(f"X has shape {A.shape}; expected (..., {k}, {k})")
-        return np.asarray(vecd(logm(A)) - self.location)
+        return np.asarray(self.chart.vector(A) - self.location)
 
 
 def _count(size: Size) -> int:
@@ -88,11 +76,13 @@ class LogGaussian(_LogLaw):
     mean : array (k, k)
         SPD matrix M.
     cov : array (d, d) or float
-        Covariance Σ of the log-vector; a number σ² stands for σ²·I.
+        Covariance Σ of the vector; a number σ² stands for σ²·I.
+    metric : str
+        A flat metric.
     """
 
-    def __init__(self, mean: ArrayLike, cov: ArrayLike) -> None:
-        super().__init__(mean)
+    def __init__(self, mean: ArrayLike, cov: ArrayLike, metric: str = "logeuclid") -> None:
+        super().__init__(mean, metric)
         C = np.asarray(cov, dtype=np.float64)
         d = self.dimension
         if C.ndim == 0:
@@ -114,13 +104,13 @@ class LogGaussian(_LogLaw):
         z = solve_triangular(self._root, y.reshape(-1, d).T, lower=True)
         square = (z * z).sum(axis=0).reshape(y.shape[:-1])
         log_norm = np.log(np.diagonal(self._root)).sum() + 0.5 * d * math.log(2 * math.pi)
-        return log_jacobian(X) - 0.5 * square - log_norm
+        return self.chart.log_jacobian(X) - 0.5 * square - log_norm
 
 
 class LogLaplace(_LogLaw):
     """Riemannian Laplace law on SPD(k) (Reimherr, Bharath, Soto 2021).
 
-    Its density for the log-Euclidean volume is ∝ exp(−ρ(X, M)/σ).
+    Its density for the metric's volume is ∝ exp(−ρ(X, M)/σ).
 
     Parameters
     ----------
@@ -128,10 +118,12 @@ class LogLaplace(_LogLaw):
         SPD matrix M.
     scale : float
         σ > 0.
+    metric : str
+        A flat metric.
     """
 
-    def __init__(self, mean: ArrayLike, scale: float) -> None:
-        super().__init__(mean)
+    def __init__(self, mean: ArrayLike, scale: float, metric: str = "logeuclid") -> None:
+        super().__init__(mean, metric)
         self.scale = positive("scale", scale)
 
     def rvs(
@@ -157,9 +149,9 @@ class LogLaplace(_LogLaw):
     def offsets(
         self, m: int, random_state: Seed = None, method: str = "exact", burn_in: int = 50_000
     ) -> Array:
-        """Log-vectors (m, d) of draws, relative to the mean's.
+        """Vectors (m, d) of draws, relative to the mean's.
 
-        The draws of :meth:`rvs`, without matrix exponentials.
+        The draws of :meth:`rvs`, without matrices.
         """
         if method == "exact":
             return laplace_vectors(m, self.dimension, self.scale, random_state)
@@ -199,7 +191,7 @@ class LogLaplace(_LogLaw):
         d, y = self.dimension, self._offsets(X)
         sphere = math.log(2) + 0.5 * d * math.log(math.pi) - math.lgamma(0.5 * d)
         log_norm = d * math.log(self.scale) + math.lgamma(d) + sphere
-        return log_jacobian(X) - np.sqrt((y * y).sum(axis=-1)) / self.scale - log_norm
+        return self.chart.log_jacobian(X) - np.sqrt((y * y).sum(axis=-1)) / self.scale - log_norm
 
 
 def laplace_vectors(m: int, d: int, scale: float, random_state: Seed) -> Array:

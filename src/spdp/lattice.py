@@ -33,9 +33,9 @@ from spdp.blocks import (
     shape_of_block,
     split,
 )
-from spdp.charts import Chart
+from spdp.charts import LOGEUCLID, Chart
 from spdp.choices import OnInvalid, choose
-from spdp.domain import LOGEUCLID, Domain, check_domain
+from spdp.domain import Domain, check_domain
 from spdp.errors import DataError
 from spdp.kernels import RECORD_NORM, Kernels, Region, kernels_for
 from spdp.kernels.base import Codes

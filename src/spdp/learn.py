@@ -24,7 +24,7 @@ __all__ = ["PrivateFrechetMean"]
 
 
 class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Private log-Euclidean Fréchet mean of a set of SPD matrices.
+    """Private Fréchet mean of a set of SPD matrices.
 
     Only what ``fit`` learns is private: ``mean_`` and ``certificate_`` may be
     published. ``transform`` maps matrices to their vectors relative to that mean; its

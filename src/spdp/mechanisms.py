@@ -3,19 +3,22 @@ r"""Mechanisms for any SPD-valued summary f with a stated sensitivity Δ.
 ====================  =========================  ============  =====================
 mechanism             noise                      guarantee     squared error
 ====================  =========================  ============  =====================
-TangentGaussian       Gaussian on vecd Logm f    (ε, δ)-DP     σ²·χ²_d in ρ²
+TangentGaussian       Gaussian on φ(f)           (ε, δ)-DP     σ²·χ²_d in ρ²
 RiemannianLaplace     ℓ2 Laplace on the same     ε-DP          σ²·Gamma(d)² in ρ²
 ExtrinsicGaussian     Gaussian on vecd f         (ε, δ)-DP     σ²·χ²_d in Euclidean
 ====================  =========================  ============  =====================
+
+φ is the isometry of a flat metric to R^d, ρ its distance; for the log-Euclidean one, φ
+is vecd Logm.
 
 *Enforced.* The summary is rounded to an integer lattice of public step g and noise is
 added there by an :class:`~spdp.privacy.account.Account`; the calibration uses the
 lattice sensitivity Δ/g + √d, which pays for the rounding. *Assumed.*
 ``sensitivity`` bounds the distance between the coordinates of the summaries of any two
-adjacent datasets, as computed in float64 (vecd of the logarithm for the first two, of
-the matrix for the third): the logarithm of an ill-conditioned matrix is itself off by
-rounding. A clipped mean is better released by
-:func:`~spdp.statistics.mean.private_mean`, which assumes nothing of the kind.
+adjacent datasets, as computed in float64 (φ of the matrix for the first two, vecd of it
+for the third): the logarithm of an ill-conditioned matrix is itself off by rounding. A
+clipped mean is better released by :func:`~spdp.statistics.mean.private_mean`, which
+assumes nothing of the kind.
 """
 
 from abc import ABC, abstractmethod
@@ -29,11 +32,10 @@ from scipy import stats
 
 from spdp.blocks import matrix_stack
 from spdp.certificate import EXACT_LAW, MOVED
-from spdp.charts import CHARTS
+from spdp.charts import chart_of
 from spdp.choices import positive
 from spdp.errors import ParameterError
 from spdp.geometry import invvecd, vecd
-from spdp.kernels import dimension
 from spdp.lattice import RECORD_NORM, quantize
 from spdp.privacy.account import Account, Seed, noise_scale
 from spdp.privacy.bounds import Bound
@@ -48,7 +50,6 @@ __all__ = ["ExtrinsicGaussian", "RiemannianLaplace", "TangentGaussian"]
 
 Array = NDArray[np.float64]
 
-LOGEUCLID = CHARTS["logeuclid"]
 FINEST_STEP = 2.0**-50  # logarithms of float64 numbers stay within int64
 LARGEST_SENSITIVITY = 1e100
 
@@ -63,10 +64,10 @@ class _Mechanism(ABC):
 
     name: str
     sigma: float
-    metric = LOGEUCLID.name
-    distance = LOGEUCLID.distance
 
-    def __init__(self, sensitivity: float, budget: Budget) -> None:
+    def __init__(self, sensitivity: float, budget: Budget, metric: str) -> None:
+        self.chart = chart_of(metric)
+        self.metric, self.distance = self.chart.name, self.chart.distance
         self.sensitivity = positive("sensitivity", sensitivity)
         if self.sensitivity > LARGEST_SENSITIVITY:
             raise ParameterError(
@@ -97,19 +98,21 @@ class _Mechanism(ABC):
 
     def _variance(self, k: int) -> float:
         """Squared scale of the noise of k×k matrices, a coordinate."""
-        return (noise_scale(self.budget, self._query(dimension(k)).bound) * self.step) ** 2
+        return (
+            noise_scale(self.budget, self._query(self.chart.dimension(k)).bound) * self.step
+        ) ** 2
 
     @abstractmethod
     def _law(self, k: int) -> Spec:
         """Law of the squared error for k×k matrices."""
 
     def _coordinates(self, summary: NDArray[Any]) -> Array:
-        return LOGEUCLID.vector(summary)
+        return self.chart.vector(summary)
 
     def _value(self, y: Array) -> tuple[Array, float]:
         """The matrix of noisy coordinates, and how far they had to be moved for it."""
-        z = LOGEUCLID.representable(y)
-        return LOGEUCLID.matrices(z), float(np.linalg.norm(z - y))
+        z = self.chart.representable(y)
+        return self.chart.matrices(z), float(np.linalg.norm(z - y))
 
     def squared_error(self, k: int) -> Any:
         """Law of the squared distance between summary and release for k×k matrices.
@@ -169,7 +172,7 @@ class _Mechanism(ABC):
 
         Its squared norm follows ``squared_error(k)``.
         """
-        zero = np.zeros(dimension(k), np.int64)
+        zero = np.zeros(self.chart.dimension(k), np.int64)
         account = Account(self.budget, random_state=np.random.default_rng(random_state))
         return account.measure(self._query(len(zero)), zero).values * self.step
 
@@ -186,19 +189,26 @@ class TangentGaussian(_Mechanism):
     epsilon, delta : float
     calibration : "analytic" or "classical"
         Classical is proven for ε < 1 only and refused elsewhere.
+    metric : str
+        The flat metric of ρ.
     """
 
     name = "tangent-gaussian"
 
     def __init__(
-        self, sensitivity: float, epsilon: float, delta: float, calibration: str = "analytic"
+        self,
+        sensitivity: float,
+        epsilon: float,
+        delta: float,
+        calibration: str = "analytic",
+        metric: str = "logeuclid",
     ) -> None:
-        super().__init__(sensitivity, Budget.gaussian(epsilon, delta, calibration))
+        super().__init__(sensitivity, Budget.gaussian(epsilon, delta, calibration), metric)
         formula = analytic_sigma if calibration == "analytic" else classical_sigma
         self.sigma = formula(self.sensitivity, epsilon, delta)
 
     def _law(self, k: int) -> Spec:
-        return chi2_law(dimension(k), self._variance(k))
+        return chi2_law(self.chart.dimension(k), self._variance(k))
 
     def privacy_loss(self, rho: float) -> Any:
         """Law N(ρ²/2σ², ρ²/σ²) of the privacy loss at distance ρ (theorem 1)."""
@@ -214,11 +224,10 @@ class ExtrinsicGaussian(TangentGaussian):
     """
 
     name = "extrinsic-gaussian"
-    metric = "euclid"
-    distance = "Frobenius"
 
     def __init__(self, sensitivity: float, epsilon: float, delta: float) -> None:
         super().__init__(sensitivity, epsilon, delta)
+        self.metric, self.distance = "euclid", "Frobenius"
 
     @property
     def step(self) -> float:
@@ -241,13 +250,15 @@ class RiemannianLaplace(_Mechanism):
     sensitivity : float
         Bound on ρ(f(D), f(D')) over adjacent datasets.
     epsilon : float
+    metric : str
+        The flat metric of ρ.
     """
 
     name = "riemannian-laplace"
 
-    def __init__(self, sensitivity: float, epsilon: float) -> None:
-        super().__init__(sensitivity, Budget.pure(epsilon))
+    def __init__(self, sensitivity: float, epsilon: float, metric: str = "logeuclid") -> None:
+        super().__init__(sensitivity, Budget.pure(epsilon), metric)
         self.sigma = laplace_scale(self.sensitivity, epsilon)
 
     def _law(self, k: int) -> Spec:
-        return gamma_square_law(dimension(k), self._variance(k))
+        return gamma_square_law(self.chart.dimension(k), self._variance(k))

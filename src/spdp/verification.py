@@ -14,7 +14,7 @@ from math import isclose
 from typing import Any, NamedTuple
 
 from spdp.certificate import mean_estimand
-from spdp.charts import CHARTS, Chart, chart_of
+from spdp.charts import Chart, chart_of
 from spdp.choices import Adjacency, Method, Noise, Unit
 from spdp.domain import domain_of
 from spdp.errors import DataError, ParameterError
@@ -94,7 +94,7 @@ def _words(c: dict[str, Any]) -> Iterator[Check]:
     expected = mean_estimand(c["distance"], c["unit"], c["max_records"])
     yield _equal("estimand", c["estimand"], expected)
     yield _equal("mechanism", c["mechanism"], NAMES[_budget_of(c).noise])
-    yield _equal("distance", c["distance"], CHARTS[c["metric"]].distance)
+    yield _equal("distance", c["distance"], chart_of(c["metric"]).distance)
     methods = (Method.ONESHOT, Method.ADAPTIVE)
     yield Check("method", c["method"] in methods, str(c["method"]))
 

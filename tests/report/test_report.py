@@ -220,17 +220,21 @@ def test_a_missing_package_is_named(release, monkeypatch, module, extra):
 
 def test_pictures_of_plans_and_ledgers_are_written(tmp_path):
     n = np.geomspace(10.0, 1e4, 5)
-    plan = plan_picture(tmp_path / "plan.png", n, {"gaussian": 1 / n, "laplace": 2 / n}, 100)
+    plan = plan_picture(
+        tmp_path / "plan.png", n, {"gaussian": 1 / n, "laplace": 2 / n}, 100, "log-Euclidean"
+    )
     history = [{"mu": 0.2, "pure": None}, {"mu": 0.3, "pure": 0.3}]
     ledger = ledger_picture(tmp_path / "ledger.png", history, 2.0, 1e-6)
     empty = ledger_picture(tmp_path / "empty.png", [], 2.0, 0.0)
     for picture in (plan, ledger, empty):
         assert picture.read_bytes().startswith(b"\x89PNG")
-    assert plan_picture(tmp_path / "plain", n, {"gaussian": 1 / n}, 100).exists()
+    assert plan_picture(tmp_path / "plain", n, {"gaussian": 1 / n}, 100, "log-Euclidean").exists()
     with pytest.raises(DataError, match=r"plan\.xyz"):
-        plan_picture(tmp_path / "plan.xyz", n, {"gaussian": 1 / n}, 100)
+        plan_picture(tmp_path / "plan.xyz", n, {"gaussian": 1 / n}, 100, "log-Euclidean")
     with pytest.raises(DataError, match="nowhere"):
-        plan_picture(tmp_path / "nowhere" / "plan.png", n, {"gaussian": 1 / n}, 100)
+        plan_picture(
+            tmp_path / "nowhere" / "plan.png", n, {"gaussian": 1 / n}, 100, "log-Euclidean"
+        )
 
 
 @pytest.mark.parametrize(("mechanism", "delta"), [("gaussian", 1e-5), ("laplace", 0.0)])

@@ -5,9 +5,10 @@ from spdp.charts.logeuclid import LogEuclidean
 from spdp.charts.product import Product
 from spdp.errors import ParameterError
 
-__all__ = ["CHARTS", "Chart", "Product", "chart_of", "clip_to_ball"]
+__all__ = ["CHARTS", "LOGEUCLID", "Chart", "Product", "chart_of", "clip_to_ball"]
 
 CHARTS: dict[str, Chart] = {chart.name: chart for chart in (LogEuclidean(),)}
+LOGEUCLID = CHARTS["logeuclid"]  # what is meant where nobody names a metric
 
 
 def chart_of(metric: str, parts: int | None = None) -> Chart:

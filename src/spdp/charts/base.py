@@ -11,13 +11,17 @@ from numpy.typing import NDArray
 
 from spdp.charts.spectra import largest_eigenvalue
 from spdp.kernels import Kernels, Region, Status
-from spdp.kernels.base import Array, Codes, Ints
+from spdp.kernels.base import Array, Codes, Ints, own_kernels
 
-__all__ = ["Chart", "clip_to_ball"]
+__all__ = ["Chart", "at_center", "clip_to_ball", "diagonal_blocks"]
 
 
 class Chart(ABC):
     """One flat metric on k×k matrices. All but :meth:`vector` never raises for data.
+
+    A metric needs one of these, and a kernel where speed matters: a kernels module that
+    has kernels of a chart's own offers them by its name (:func:`own_kernels`), and they
+    are taken in place of :meth:`coordinates`.
 
     Attributes
     ----------
@@ -45,11 +49,18 @@ class Chart(ABC):
         """The k whose dimension is d; 0 where there is none."""
 
     @abstractmethod
+    def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Codes]:
+        """Vectors (m, d) of a stack, each of its matrix alone, and their status."""
+
     def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
         """Vectors (m, d) of a stack, in the region up to rounding, and their status.
 
         An unusable matrix is the region's centre.
         """
+        own = own_kernels(kernels, self.name)
+        Y, status = self.coordinates(X, kernels) if own is None else own.vectors(X)
+        at_center(Y, status, region)
+        return clip_to_ball(Y, region.center, region.radius), status
 
     @abstractmethod
     def matrices(self, v: Array) -> Array:
@@ -83,21 +94,57 @@ class Chart(ABC):
         return self.bounded(low, largest_eigenvalue(low, trace, k), k)
 
     @abstractmethod
+    def log_jacobian(self, M: Any) -> Any:
+        """ln |det| of the map from matrices to vectors, at matrices (..., k, k).
+
+        With respect to the vectors' own measure and Lebesgue measure on the free
+        entries of a matrix, each off-diagonal one counted with √2 as in vecd.
+        """
+
     def project(self, v: Array, region: Region) -> Array:
         """A point of the (convex) region, as near to each of its points as the vector.
 
         That is all a noisy result needs: it is brought no farther from the true one.
         """
+        return clip_to_ball(v, region.center, region.radius)
+
+    def blocks(self, k: int) -> list[Array]:
+        """Orthonormal bases (d, p) of groups of coordinates that are of one kind.
+
+        Estimates may be shrunk group by group. Where the first group is a single
+        direction it is the overall scale of the matrices, which a domain's centre gets
+        wrong most.
+        """
+        return [np.eye(self.dimension(k))]
 
     def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
         """Lattice points of a stack in a region."""
+        own = own_kernels(kernels, self.name)
+        if own is not None:
+            return own.encode(X, region)
         Y, status = self.vectors(X, region, kernels)
         return kernels.encode_vectors(Y, region.center, region.radius), status
 
     def lattice_sum(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
-        """Sum of :meth:`encode`: a chart with a fused kernel overrides this."""
+        """Sum of :meth:`encode`."""
+        own = own_kernels(kernels, self.name)
+        if own is not None:
+            return own.lattice_sum(X, region)
         q, status = self.encode(X, region, kernels)
         return q.sum(axis=0), status
+
+
+def diagonal_blocks(k: int, d: int) -> list[Array]:
+    """Blocks of vectors that begin with logarithms of a diagonal of k numbers.
+
+    Their trace, the traceless diagonal, and the rest.
+    """
+    if k < 2:
+        return [np.eye(d)]
+    trace, diagonal = np.zeros((d, 1)), np.zeros((d, k - 1))
+    trace[:k] = 1 / np.sqrt(k)
+    diagonal[:k] = np.linalg.svd(np.eye(k) - 1 / k)[0][:, : k - 1]
+    return [trace, diagonal, np.eye(d)[:, k:]]
 
 
 def at_center(Y: Array, status: Codes, region: Region) -> Array:
@@ -107,7 +154,11 @@ def at_center(Y: Array, status: Codes, region: Region) -> Array:
 
 
 def clip_to_ball(Y: Array, center: Array, radius: float) -> Array:
-    """Radial clip y ← c + (y − c)·min(1, r/‖y − c‖)."""
+    """Radial clip y ← c + (y − c)·min(1, r/‖y − c‖).
+
+    A vector too long for float64 numbers becomes the centre.
+    """
     Z = Y - center
-    norm = np.sqrt((Z * Z).sum(axis=-1, keepdims=True))
+    with np.errstate(over="ignore"):
+        norm = np.sqrt((Z * Z).sum(axis=-1, keepdims=True))
     return np.asarray(center + Z * np.minimum(1.0, radius / np.maximum(norm, radius)))

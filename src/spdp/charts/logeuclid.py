@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.charts.base import Chart, at_center, clip_to_ball
+from spdp.charts.base import Chart, at_center, clip_to_ball, diagonal_blocks
 from spdp.charts.spectra import largest_eigenvalue, trace_ball
 from spdp.geometry import expm, logm, vecd
 from spdp.kernels import Kernels, Region, dimension, size_of
-from spdp.kernels.base import Array, Codes, Ints, compose, invvecd
+from spdp.kernels.base import Array, Codes, Ints, compose, invvecd, upper_triangle
 from spdp.kernels.base import vecd as vecd_exact
 
 __all__ = ["LogEuclidean"]
@@ -29,6 +29,9 @@ class LogEuclidean(Chart):
 
     def size(self, d: int) -> int:
         return size_of(d)
+
+    def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Codes]:
+        return kernels.log_vectors(X, -np.inf, np.inf)
 
     def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
         Y, status = kernels.log_vectors(X, region.log_low, region.log_high)
@@ -77,6 +80,22 @@ class LogEuclidean(Chart):
         radius = 0.5 * float(np.sqrt(k)) * (log_high - log_low)
         return Region(log_low, log_high, center, radius)
 
+    def blocks(self, k: int) -> list[Array]:
+        """Trace, traceless diagonal, off-diagonal part."""
+        return diagonal_blocks(k, dimension(k))
+
+    def log_jacobian(self, M: Any) -> Any:
+        r"""ln J, J(X) = (1/det X)·Π_{i<j} (ln λ_i − ln λ_j)/(λ_i − λ_j).
+
+        Stable for coinciding eigenvalues: with l = ln λ and t = l_i − l_j, the
+        logarithm of a factor is −(l_i + l_j)/2 − ln(sinh(t/2)/(t/2)), which is even and
+        smooth in t.
+        """
+        l = np.linalg.eigvalsh(logm(M))
+        i, j = upper_triangle(l.shape[-1])
+        pairs = 0.5 * (l[..., i] + l[..., j]) + log_sinhc(0.5 * np.abs(l[..., i] - l[..., j]))
+        return -l.sum(axis=-1) - pairs.sum(axis=-1)
+
     def traced(self, low: float, trace: float, k: int) -> Region:
         """Log-eigenvalues from ln low to ln(trace − (k − 1)·low), in their ball."""
         center = np.zeros(dimension(k))
@@ -96,6 +115,13 @@ class LogEuclidean(Chart):
             w, V = np.linalg.eigh(invvecd(v))
             v = vecd_exact(compose(V, np.clip(w, region.log_low, region.log_high)))
         return clip_to_ball(v, region.center, region.radius) if ball_binds(region) else v
+
+
+def log_sinhc(u: Array) -> Array:
+    """ln(sinh(u)/u) for u ≥ 0; u²/6 − u⁴/180 where u is small."""
+    safe = np.where(u > 0, u, 1.0)
+    large = u + np.log1p(-np.exp(-2.0 * safe)) - np.log(2.0 * safe)
+    return np.where(u > 1e-2, large, u * u / 6.0 - u**4 / 180.0)
 
 
 def ball_binds(region: Region) -> bool:

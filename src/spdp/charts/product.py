@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spdp.charts.base import Chart
 from spdp.kernels import Kernels, Region
-from spdp.kernels.base import Array, Codes
+from spdp.kernels.base import Array, Codes, Ints
 
 __all__ = ["Product"]
 
@@ -41,10 +41,22 @@ class Product(Chart):
     def size(self, d: int) -> int:
         return self.base.size(d // self.parts) if d % self.parts == 0 else 0
 
+    def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Codes]:
+        Y, status = self.base.coordinates(X.reshape(-1, *X.shape[-2:]), kernels)
+        return Y.reshape(len(X), -1), _any(status, len(X))
+
     def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
         flat = X.reshape(-1, *X.shape[-2:])
         Y, status = self.base.vectors(flat, self.one(region), kernels)
-        return Y.reshape(len(X), -1), status.reshape(len(X), -1).max(axis=1, initial=0)
+        return Y.reshape(len(X), -1), _any(status, len(X))
+
+    def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
+        Y, status = self.vectors(X, region, kernels)
+        return kernels.encode_vectors(Y, region.center, region.radius), status
+
+    def lattice_sum(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
+        q, status = self.encode(X, region, kernels)
+        return q.sum(axis=0), status
 
     def matrices(self, v: Array) -> Array:
         return self.base.matrices(self._cut(v))
@@ -71,6 +83,13 @@ class Product(Chart):
     def traced(self, low: float, trace: float, k: int) -> Region:
         return self._joined(self.base.traced(low, trace, k))
 
+    def log_jacobian(self, M: Any) -> Any:
+        return self.base.log_jacobian(M).sum(axis=-1)
+
+    def blocks(self, k: int) -> list[Array]:
+        each = np.eye(self.parts)
+        return [np.asarray(np.kron(each, block), float) for block in self.base.blocks(k)]
+
     def project(self, v: Array, region: Region) -> Array:
         parts = zip(self._cut(v), region.center.reshape(self.parts, -1), strict=True)
         one = self.one(region)
@@ -89,3 +108,8 @@ class Product(Chart):
 
     def _cut(self, v: Array) -> Array:
         return v.reshape(*v.shape[:-1], self.parts, -1)
+
+
+def _any(status: Codes, m: int) -> Codes:
+    """Status of records from that of their matrices."""
+    return np.asarray(status.reshape(m, -1).max(axis=1, initial=0))

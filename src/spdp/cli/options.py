@@ -32,6 +32,7 @@ __all__ = [
     "Mask",
     "Mechanism",
     "Method",
+    "Metric",
     "OnInvalid",
     "Order",
     "Plot",
@@ -92,6 +93,11 @@ Method = Annotated[
     typer.Option(help="Noise for the whole domain, or a private search first."),
 ]
 
+Metric = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="Flat metric: logeuclid, or another of spdp.charts."),
+]
+
 Eigenvalues = Annotated[
     tuple[float, float] | None,
     typer.Option(metavar="LOW HIGH", help="Public bounds on every record's eigenvalues."),
@@ -111,7 +117,9 @@ Correlation = Annotated[
 ]
 Radius = Annotated[
     float | None,
-    typer.Option(metavar="R", help="Public radius of a log-Euclidean ball around all records."),
+    typer.Option(
+        metavar="R", help="Public radius, in the metric's distance, of a ball around all records."
+    ),
 ]
 Center = Annotated[
     Path | None,

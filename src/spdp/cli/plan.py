@@ -51,6 +51,7 @@ def plan(
     trace: options.Trace = None,
     correlation: options.Correlation = None,
     radius: options.Radius = None,
+    metric: options.Metric = "logeuclid",
     spread: Spread = None,
     offset: Offset = None,
     reference: options.Reference = None,
@@ -78,6 +79,7 @@ def plan(
         spread=_spread(spread),
         offset=offset,
         reference=options.load_reference(reference),
+        metric=metric,
         adjacency=adjacency,
         mechanism=mechanism,
         method=method,
@@ -85,7 +87,7 @@ def plan(
     made = plan_of(planner, runs)
     needed = [] if error is None else planner.needed(error)
     if plot is not None:
-        plan_picture(plot, *planner.curves(), n)
+        plan_picture(plot, *planner.curves(), n, made.distance)
     if as_json:
         answers = [answer._asdict() for answer in needed]
         print_json({**made.describe(), "wanted_error": error, "needed": answers})
@@ -109,7 +111,7 @@ def _show(made: "Plan") -> None:
     from rich.table import Table
 
     title = f"n = {made.n:,}, k = {made.k}, ε = {made.epsilon:g}, δ = {made.delta:g}, "
-    title += f"domain radius {made.radius:.4g}"
+    title += f"domain radius {made.radius:.4g} ({made.distance} distance)"
     table = Table("release", "rms error", "95 % bound", title=title, title_justify="left")
     for noise, row in made.one_shot.items():
         runs = made.method == Method.ONESHOT and noise == made.noise

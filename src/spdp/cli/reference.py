@@ -22,6 +22,7 @@ File = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The 
 def reference(
     data: PublicData,
     output: File,
+    metric: options.Metric = "logeuclid",
     force: options.Force = False,
     key: options.ArrayName = None,
     order: options.Order = None,
@@ -38,7 +39,7 @@ def reference(
         raise ParameterError(f"{output}: a reference is written as .npz")
     if not force:
         check_free(output)  # before the work, which may last
-    made = Reference.from_public(Reader(key, order, mask).source(data))
+    made = Reference.from_public(Reader(key, order, mask).source(data), metric)
     made.save(output, force=force)
     if as_json:
         facts = {"n": made.n, "k": made.k, "spread": made.spread, "metric": made.metric}

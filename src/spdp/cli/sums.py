@@ -29,6 +29,7 @@ def sum_(
     correlation: options.Correlation = None,
     radius: options.Radius = None,
     center: options.Center = None,
+    metric: options.Metric = "logeuclid",
     force: options.Force = False,
     on_invalid: options.OnInvalid = OnInvalid.RAISE,
     key: options.ArrayName = None,
@@ -48,7 +49,7 @@ def sum_(
     domain = options.domain_from(eigenvalues, trace, correlation, radius, center)
     reader = Reader(key, order, mask, dask, workers)
     with reader.opened(data) as (source, engine):
-        total = LatticeSum.of(source, domain, on_invalid, engine=engine)
+        total = LatticeSum.of(source, domain, on_invalid, metric, engine)
     total.save(output, force=force)
     say(f"wrote {output}: {total.n:,} records, {total.k}×{total.k}")
     say(

@@ -8,13 +8,12 @@ data themselves leak the data; no function here offers that.
 
 from typing import Any
 
-from spdp.domain.base import LOGEUCLID, Domain
+from spdp.domain.base import Domain
 from spdp.domain.instruments import amplitude_bounds, tensor_bounds
 from spdp.domain.sets import Ball, CorrelationBounds, EigenvalueBounds, TraceBounds
 from spdp.errors import ParameterError
 
 __all__ = [
-    "LOGEUCLID",
     "Ball",
     "CorrelationBounds",
     "Domain",

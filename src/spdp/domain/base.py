@@ -7,15 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spdp.blocks import describe_fault, invalid_matrix, matrix_stack
-from spdp.charts import CHARTS, Chart, clip_to_ball
+from spdp.charts import LOGEUCLID, Chart, clip_to_ball
 from spdp.errors import ParameterError
 from spdp.kernels import Region, kernels_for
 
-__all__ = ["LOGEUCLID", "Domain"]
+__all__ = ["Domain"]
 
 Array = NDArray[np.float64]
 
-LOGEUCLID = CHARTS["logeuclid"]
 # relative slack with which `contains` forgives the rounding of a logarithm
 LOOSE = 1e-9
 

@@ -70,9 +70,11 @@ class Ball(Domain):
 class EigenvalueBounds(Domain):
     """Matrices whose eigenvalues lie in [low, high].
 
-    Records have their eigenvalues clipped.
+    Records have their eigenvalues clipped; in a metric that is not one of eigenvalues,
+    they are pulled into the smallest known ball that holds all such matrices
+    (:meth:`spdp.charts.Chart.bounded`).
 
-    Log-eigenvalues then lie within ln(high/low)/2 of ln√(low·high), so the
+    Clipped log-eigenvalues lie within ln(high/low)/2 of ln√(low·high), so the
     log-Euclidean ball around √(low·high)·I of radius r = (√k/2)·ln(high/low) contains
     every record. (The paper centres at I, which is never better.)
 

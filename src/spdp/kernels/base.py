@@ -3,6 +3,7 @@
 Their face, the shapes they speak in, and what counts as rounding.
 """
 
+from collections.abc import Callable
 from enum import IntEnum
 from functools import lru_cache
 from math import isqrt
@@ -16,10 +17,12 @@ from spdp.kernels import constants
 __all__ = [
     "RECORD_NORM",
     "Kernels",
+    "OwnKernels",
     "Region",
     "Status",
     "dimension",
     "invvecd",
+    "own_kernels",
     "size_of",
     "vecd",
     "working_dtype",
@@ -54,12 +57,25 @@ class Region(NamedTuple):
     radius: float
 
 
+class OwnKernels(NamedTuple):
+    """Kernels of a chart's own, each fused into one pass over a stack (m, k, k).
+
+    What a matrix becomes depends on that matrix alone; an unusable one is the centre.
+    """
+
+    vectors: Callable[[NDArray[Any]], tuple[Array, Codes]]  # (m, d), not clipped
+    encode: Callable[[NDArray[Any], Region], tuple[Ints, Codes]]  # lattice points (m, d)
+    lattice_sum: Callable[[NDArray[Any], Region], tuple[Ints, Codes]]  # their sum (d,)
+
+
 class Kernels(Protocol):
     """Batch work on stacks ``(m, k, k)`` of float32 or float64 with any strides.
 
     Every function gives one :class:`Status` per matrix instead of raising, so that
     callers decide what an unusable matrix means. What a kernel makes of a matrix
     depends on that matrix alone, never on its neighbours in the stack.
+
+    A module may also have ``OWN``, kernels of other charts by the charts' names.
     """
 
     NAME: str
@@ -109,6 +125,12 @@ class Kernels(Protocol):
         """Add row i of ``Q`` to row rows[i] of ``out``, for all i, exactly."""
 
 
+def own_kernels(kernels: Kernels, chart: str) -> OwnKernels | None:
+    """What kernels have for a chart of that name alone."""
+    table: dict[str, OwnKernels] = getattr(kernels, "OWN", {})
+    return table.get(chart)
+
+
 def dimension(k: int) -> int:
     """d = k(k+1)/2, the dimension of the symmetric k×k matrices."""
     return k * (k + 1) // 2
@@ -140,18 +162,21 @@ def unit_slack(dtype: np.dtype[Any], k: int) -> float:
     return float(constants.RANK_SLACK * k * np.finfo(working_dtype(dtype)).eps)
 
 
-def rank_tolerance(
-    dtype: np.dtype[Any], largest: Array, exponent: NDArray[np.intc], k: int
-) -> Array:
-    """Smallest eigenvalues above minus this count as positive (matrices·2**-exponent).
+def rounding(dtype: np.dtype[Any], largest: Array, exponent: NDArray[np.intc]) -> Array:
+    """Rounding of stored entries (of matrices·2**-exponent).
 
-    Rounding is that of the stored entries: relative to the largest one, or, among
-    subnormal numbers, absolute.
+    Relative to the largest one, or, among subnormal numbers, absolute.
     """
     info = np.finfo(working_dtype(dtype))
     subnormal = int(np.frexp(info.smallest_subnormal)[1]) - 1
-    granule = np.maximum(float(info.eps) * largest, np.ldexp(1.0, subnormal - exponent))
-    return np.asarray(float(constants.RANK_SLACK) * k * granule)
+    return np.maximum(float(info.eps) * largest, np.ldexp(1.0, subnormal - exponent))
+
+
+def rank_tolerance(
+    dtype: np.dtype[Any], largest: Array, exponent: NDArray[np.intc], k: int
+) -> Array:
+    """Smallest eigenvalues above minus this count as positive, in the same scale."""
+    return np.asarray(float(constants.RANK_SLACK) * k * rounding(dtype, largest, exponent))
 
 
 @lru_cache(maxsize=64)

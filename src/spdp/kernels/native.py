@@ -12,6 +12,7 @@ from spdp.kernels.base import (
     Array,
     Codes,
     Ints,
+    OwnKernels,
     Region,
     dimension,
     invvecd,
@@ -23,6 +24,7 @@ from spdp.kernels.reference import encode_vectors
 __all__ = [
     "MAX_K",
     "NAME",
+    "OWN",
     "add_rows",
     "eigh",
     "encode",
@@ -216,3 +218,25 @@ def vector_norms(Y: Array, center: Array, width: Array) -> Array:
 
 def add_rows(Q: Ints, rows: NDArray[np.int64], out: Ints) -> None:
     _native.add_rows(np.ascontiguousarray(Q), np.ascontiguousarray(rows, np.int64), out)
+
+
+def _own(chart: int) -> OwnKernels:
+    """Kernels of the chart at a place in the native table, d = k(k+1)/2."""
+
+    def vectors(X: NDArray[Any]) -> tuple[Array, Codes]:
+        Y = np.empty((len(X), dimension(X.shape[1])))
+        return Y, _run(LOGVEC, X, out=Y, chart=chart)[1]
+
+    def encode(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
+        q = np.empty((len(X), dimension(X.shape[1])), np.int64)
+        return q, _run(ENCODE, X, codes=q, chart=chart, **_clip(region))[1]
+
+    def lattice_sum(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
+        total = np.zeros(dimension(X.shape[1]), np.int64)
+        return total, _run(LATTICE_SUM, X, codes=total, chart=chart, **_clip(region))[1]
+
+    return OwnKernels(vectors, encode, lattice_sum)
+
+
+# the first chart's kernels are those above
+OWN = {name: _own(chart) for chart, name in enumerate(_native.charts()) if chart > 0}

@@ -35,6 +35,7 @@ __all__ = [
     "log_sum",
     "log_vectors",
     "logm",
+    "prepare",
     "rotate",
     "vector_norms",
     "vector_sum",
@@ -52,14 +53,14 @@ def blocks(m: int, k: int) -> Iterator[slice]:
     return (slice(start, min(start + step, m)) for start in range(0, m, step))
 
 
-class _Prepared(NamedTuple):
+class Prepared(NamedTuple):
     stack: Array  # symmetrised, scaled by powers of two to entries near 1
     exponent: NDArray[np.intc]
     largest: Array  # entry of each, scaled
     status: Codes  # so far
 
 
-def _prepare(X: NDArray[Any], slack: float = 0.0) -> _Prepared:
+def prepare(X: NDArray[Any], slack: float = 0.0) -> Prepared:
     """Symmetrise and scale; asymmetry is rounding up to a part of the largest entry."""
     with np.errstate(invalid="ignore"):
         A = X.astype(np.float64)
@@ -77,7 +78,7 @@ def _prepare(X: NDArray[Any], slack: float = 0.0) -> _Prepared:
     symmetric = np.abs(A - transposed).max(axis=(1, 2)) <= tolerance
     status = np.where(symmetric, Status.OK, Status.NOT_SYMMETRIC)
     status[~finite] = Status.NOT_FINITE
-    return _Prepared(0.5 * (A + transposed), exponent, largest, status.astype(np.uint8))
+    return Prepared(0.5 * (A + transposed), exponent, largest, status.astype(np.uint8))
 
 
 def eigh(X: NDArray[Any]) -> tuple[Array, Array, Codes]:
@@ -85,7 +86,7 @@ def eigh(X: NDArray[Any]) -> tuple[Array, Array, Codes]:
     m, k = X.shape[:2]
     w, V, status = np.empty((m, k)), np.empty((m, k, k)), np.empty(m, np.uint8)
     for s in blocks(m, k):
-        A, exponent, _, status[s] = _prepare(X[s])
+        A, exponent, _, status[s] = prepare(X[s])
         values, V[s] = np.linalg.eigh(A)
         w[s] = np.ldexp(values, exponent[:, None])
     return w, V, status
@@ -96,7 +97,7 @@ def _log_eigen(X: NDArray[Any]) -> tuple[Array, Array, Codes, Array]:
 
     Non-positive matrices get log 1.
     """
-    A, exponent, _, status = _prepare(X)
+    A, exponent, _, status = prepare(X)
     w, V = np.linalg.eigh(A)
     smallest = np.ldexp(w[:, 0], exponent)
     status[(status == Status.OK) & ~(w[:, 0] > 0)] = Status.NOT_POSITIVE
@@ -129,7 +130,7 @@ def expm(S: NDArray[Any]) -> tuple[Array, Codes]:
     m, k = S.shape[:2]
     E, status = np.empty((m, k, k)), np.empty(m, np.uint8)
     for s in blocks(m, k):
-        A, exponent, _, status[s] = _prepare(S[s], unit_slack(S.dtype, k))
+        A, exponent, _, status[s] = prepare(S[s], unit_slack(S.dtype, k))
         w, V = np.linalg.eigh(A)
         with np.errstate(over="ignore", invalid="ignore"):
             E[s] = compose(V, np.exp(np.ldexp(w, exponent[:, None])))
@@ -147,7 +148,7 @@ def log_vectors(X: NDArray[Any], log_low: float, log_high: float) -> tuple[Array
     Y, status = np.empty((m, dimension(k))), np.empty(m, np.uint8)
     floor = float(np.finfo(np.float64).eps)
     for s in blocks(m, k):
-        A, exponent, largest, code = _prepare(X[s])
+        A, exponent, largest, code = prepare(X[s])
         w, V = np.linalg.eigh(A)
         top = w[:, -1]
         positive = (top > 0) & (w[:, 0] >= -rank_tolerance(X.dtype, largest, exponent, k))

@@ -218,14 +218,16 @@ def spent_over_time(history: list[dict[str, Any]], epsilon: float, delta: float)
     return [balance.spent() for balance in balances]
 
 
-def plan_picture(path: str | Path, n_grid: Array, errors: dict[str, Array], chosen: int) -> Path:
+def plan_picture(
+    path: str | Path, n_grid: Array, errors: dict[str, Array], chosen: int, distance: str
+) -> Path:
     """Plot rms error against the number of records, with a line per mechanism."""
     figure = _figure(6.4, 4.2)
     axes = figure.subplots()
     for name, values in errors.items():
         axes.loglog(n_grid, values, label=name)
     axes.axvline(chosen, color="0.6", linestyle=":", label=f"n = {chosen:,}")
-    axes.set(xlabel="number of records", ylabel="rms log-Euclidean error")
+    axes.set(xlabel="number of records", ylabel=f"rms error, {distance} distance")
     axes.set_title("Expected error of a private mean")
     axes.grid(alpha=0.3, which="both")
     axes.legend()

@@ -70,7 +70,7 @@ def private_mean(
     reference: Reference | None = None,
     engine: Engine | None = None,
 ) -> Release:
-    """Release the Fréchet mean of SPD matrices with differential privacy.
+    """Release the Fréchet mean of matrices with differential privacy.
 
     Parameters
     ----------
@@ -83,7 +83,8 @@ def private_mean(
     domain : Ball, EigenvalueBounds, TraceBounds or CorrelationBounds
         Public set every record is forced into. Must not be computed from the data.
     metric : str
-        A flat metric: "logeuclid".
+        A flat metric, one of ``spdp.charts.CHARTS``. Distances of different metrics
+        cannot be compared.
     mechanism : "auto", "gaussian" or "laplace"
         "auto" takes the one with the smaller expected error, from public numbers only.
     method : "auto", "oneshot" or "adaptive"
@@ -167,7 +168,8 @@ def private_mean(
     if wanted is Method.ADAPTIVE:
         account = Account(Budget.gaussian(epsilon, delta), **paying)
         held = people or engine.hold(source, chart, region, policy, KEEP_BYTES)
-        return _adaptive(Search(held, account, region, reference), domain, chart)
+        search = Search(held, account, region, chart.blocks(source.k), reference)
+        return _adaptive(search, domain, chart)
     account = Account(shot.budget, shot.adjacency, **paying)
     if people is not None:
         return _one_shot(shot, account, people.total(shot.query, whole=True), people.n)

@@ -5,7 +5,7 @@ Noise, scale, error law.
 
 from dataclasses import dataclass
 
-from spdp.charts import CHARTS, Chart
+from spdp.charts import LOGEUCLID, Chart
 from spdp.choices import Adjacency, Mechanism, Method, Noise, choose, positive_int
 from spdp.domain import Domain, check_domain
 from spdp.errors import ParameterError
@@ -15,8 +15,6 @@ from spdp.privacy.laws import Spec, mean_law, mean_of
 from spdp.queries import VectorSum, count_weight, share_sum, whole_domain_sum
 
 __all__ = ["OneShot", "choose_method", "plan_one_shot", "settle_method"]
-
-LOGEUCLID = CHARTS["logeuclid"]
 
 
 @dataclass(frozen=True)

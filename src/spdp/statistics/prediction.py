@@ -53,6 +53,7 @@ class Plan:
     domain: dict[str, Any]
     radius: float
     metric: str
+    distance: str
     adjacency: str
     method: str
     noise: str
@@ -95,7 +96,7 @@ class Plan:
     def __repr__(self) -> str:
         lines = [
             f"<Plan n={self.n}, k={self.k}, epsilon={self.epsilon:g}, delta={self.delta:g}, "
-            f"domain radius {self.radius:.4g}: {self.method} will run"
+            f"domain radius {self.radius:.4g} ({self.distance}): {self.method} will run"
         ]
         rows = {f"one shot, {noise}": row for noise, row in self.one_shot.items()}
         rows |= {f"adaptive, spread {row.spread:.4g}": row for row in self.adaptive}
@@ -189,6 +190,7 @@ def plan_of(planner: Planner, runs: int = RUNS) -> Plan:
         domain=p.domain.describe(),
         radius=p.radius,
         metric=p.chart.name,
+        distance=p.chart.distance,
         adjacency=str(p.adjacency),
         method=str(p.will_run(p.n, p.epsilon)),
         noise=str(p.shot(p.epsilon).noise),

@@ -74,10 +74,10 @@ class Reference:
         return Reference._of(*_moments(source, chart), chart.name)
 
     @staticmethod
-    def from_vectors(Y: Array) -> "Reference":
-        """The same from their log-vectors (n, d)."""
+    def from_vectors(Y: Array, metric: str = "logeuclid") -> "Reference":
+        """The same from their vectors (n, d) in the metric's chart."""
         covariance = np.atleast_2d(np.cov(Y.T, bias=True))
-        return Reference._of(Y.mean(axis=0), covariance, len(Y), _thinned(Y)[0])
+        return Reference._of(Y.mean(axis=0), covariance, len(Y), _thinned(Y)[0], metric)
 
     @staticmethod
     def _of(

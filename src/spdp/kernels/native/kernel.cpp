@@ -4,8 +4,7 @@
 // Householder reduction to tridiagonal form, then implicit QL with Wilkinson's shift. Each lane keeps its own active
 // window, found by a masked scan before each sweep, so lanes advance independently. The rotations of a sweep are applied
 // to blocks of rows whose shared column stays in a register.
-#include "kernel.hpp"
-#include "pack.hpp"
+#include "lanes.hpp"
 
 #include <algorithm>
 #include <cfloat>
@@ -18,21 +17,8 @@ namespace SPDP_ISA {
 
 using namespace spdp;
 
-constexpr double LATTICE = double(1LL << LATTICE_BITS);
-constexpr double NEAR_NORM = LATTICE * LATTICE * (1.0 - 0x1p-20);  // float norms below it need no exact check
 constexpr int MAX_SWEEPS_PER_EIGENVALUE = 40;
-constexpr int64_t FLUSH = 1 << 20;                // additions after which double accumulators are emptied (2^30 * 2^20 < 2^53)
 constexpr double UNDERFLOW_SQUARE = 1e-280;
-
-struct Free {
-    void operator()(void* p) const { std::free(p); }
-};
-template <class T> std::unique_ptr<T[], Free> buffer(size_t count) {
-    void* p = std::aligned_alloc(128, (count * sizeof(T) + 127) / 128 * 128);
-    if (!p) throw std::bad_alloc();
-    std::memset(p, 0, count * sizeof(T));
-    return std::unique_ptr<T[], Free>(static_cast<T*>(p));
-}
 
 // Rotate rows [row, row + R) of V by the sweep's rotations in columns [lo, hi].
 template <int R, class P> INLINE void rotate_rows(P* V, int k, int row, int lo, int hi, const P* c, const P* s) {
@@ -59,13 +45,12 @@ template <int K, int N> struct Solver final : Worker {
     static constexpr int W = P::W;
     const int kk;
     std::unique_ptr<P[], Free> memory;
-    P *A, *V, *d, *e, *c, *s, *work, *y, *acc;
-    int64_t pending = 0;
-    std::vector<int64_t> total;
+    P *A, *V, *d, *e, *c, *s, *work, *y;
+    Sums<N> sums;
 
-    explicit Solver(int k_) : kk(k_) {
+    explicit Solver(int k_) : kk(k_), sums(k_ * (k_ + 1) / 2) {
         const size_t k = K ? K : k_, dim = k * (k + 1) / 2;
-        memory = buffer<P>(2 * k * k + 6 * k + 2 * dim);
+        memory = buffer<P>(2 * k * k + 6 * k + dim);
         A = memory.get();
         V = A + k * k;
         d = V + k * k;
@@ -74,71 +59,8 @@ template <int K, int N> struct Solver final : Worker {
         s = c + k;
         work = s + k;
         y = work + 2 * k;
-        acc = y + dim;
-        total.assign(dim, 0);
     }
     INLINE int size() const { return K ? K : kk; }
-
-    // --- input -----------------------------------------------------------------------------------------------------
-    template <class T> void load(const Job& job, int64_t begin, int lanes) {
-        const int k = size();
-        const int64_t s1 = job.stride[1], s2 = job.stride[2];
-        for (int lane = 0; lane < W; ++lane) {
-            double* to = A[0].lanes() + lane;
-            if (lane >= lanes) {
-                for (int i = 0; i < k; ++i)
-                    for (int j = 0; j < k; ++j) to[(i * k + j) * W] = i == j;
-                continue;
-            }
-            const char* from = job.x + (begin + lane) * job.stride[0];
-            for (int i = 0; i < k; ++i)
-                for (int j = 0; j < k; ++j) to[(i * k + j) * W] = *reinterpret_cast<const T*>(from + i * s1 + j * s2);
-        }
-    }
-
-    // Symmetrise and scale by a power of two; `shift` is its exponent. Unusable lanes become the identity.
-    INLINE void prepare(bool single, double slack, P& shift, P& largest, M& finite, M& symmetric) {
-        const int k = size();
-        P big = 0.0, gap = 0.0, zero = 0.0;
-        for (int i = 0; i < k; ++i) {
-            const P a = A[i * k + i];
-            big = max(abs(a), big);
-            zero += a * 0.0;
-            for (int j = 0; j < i; ++j) {
-                const P a = A[i * k + j], b = A[j * k + i];
-                big = max(max(abs(a), abs(b)), big);
-                zero += a * 0.0 + b * 0.0;
-            }
-        }
-        finite = zero == 0.0;
-        P scale = 1.0, first = 1.0;
-        shift = P(0.0);
-        big = select(finite, big, P(1.0));
-        const M tiny = big < 0x1p-900, huge = big > 0x1p900;
-        if (any(tiny | huge)) {  // keep the second factor a normal number
-            first = select(tiny, P(0x1p600), select(huge, P(0x1p-600), P(1.0)));
-            shift = select(tiny, P(-600.0), select(huge, P(600.0), P(0.0)));
-            big = big * first;
-        }
-        big = max(big, P(0x1p-1000));
-        const P ex = exponent(big);
-        scale = pow2(-ex);
-        shift += ex;
-        for (int i = 0; i < k; ++i) {
-            A[i * k + i] = select(finite, A[i * k + i] * first * scale, P(1.0));
-            for (int j = 0; j < i; ++j) {
-                const P a = A[i * k + j] * first * scale, b = A[j * k + i] * first * scale;
-                gap = max(abs(a - b), gap);
-                A[i * k + j] = select(finite, 0.5 * (a + b), P(0.0));
-            }
-        }
-        // entries are below 2 here; the tolerance is relative to the largest, as in the reference
-        // (the slack's product may be 0 * inf: max takes its second argument then)
-        largest = big * scale;
-        const P relative = (single ? SYMMETRY_SINGLE : SYMMETRY_DOUBLE) * largest;
-        symmetric = gap <= max(slack * (first * scale), relative);
-        shift = select(finite, shift, P(0.0));
-    }
 
     // --- eigendecomposition of the lower triangle of A: eigenvalues in d, eigenvectors in the columns of V -----------
     INLINE M flip() {  // QL is accurate for graded matrices when the large entries are at the bottom
@@ -392,59 +314,16 @@ template <int K, int N> struct Solver final : Worker {
         }
     }
 
-    // Clip y to the ball and round it toward the centre onto the lattice, in place: integers held as doubles.
-    INLINE void encode(const Job& job, const M& usable) {
-        const int k = size(), dim = k * (k + 1) / 2;
-        const double inverse = 1.0 / job.radius;
-        P square = 0.0;
-        for (int j = 0; j < dim; ++j) {
-            y[j] = (y[j] - job.center[j]) * inverse;
-            square += y[j] * y[j];
-        }
-        const P factor = select(square > 1.0, LATTICE / sqrt(square), P(LATTICE));
-        P norm = 0.0;
-        for (int j = 0; j < dim; ++j) {
-            y[j] = trunc(select(usable, y[j] * factor, P(0.0)));
-            norm += y[j] * y[j];
-        }
-        // The float norm is right to (dim + 2) * 2^-53, so only lanes near or over the bound need exact arithmetic.
-        if (any(~(norm <= NEAR_NORM)))
-            for (int lane = 0; lane < W; ++lane) enforce_norm(y[0].lanes() + lane, W, dim);
-    }
-
-    void flush() {
-        for (size_t j = 0; j < total.size(); ++j) {
-            for (int lane = 0; lane < W; ++lane) total[j] += int64_t(acc[j].lanes()[lane]);
-            acc[j] = P(0.0);
-        }
-        pending = 0;
-    }
-    void lattice_sum(int64_t* to) override {
-        flush();
-        for (size_t j = 0; j < total.size(); ++j) {
-            to[j] += total[j];
-            total[j] = 0;
-        }
-    }
-    void log_sum(double* to) override {
-        for (size_t j = 0; j < total.size(); ++j) {
-            double sum = 0;
-            for (int lane = 0; lane < W; ++lane) sum += acc[j].lanes()[lane];
-            to[j] = sum;
-            acc[j] = P(0.0);
-        }
-    }
+    void lattice_sum(int64_t* to) override { sums.take(to); }
+    void log_sum(double* to) override { sums.take(to); }
 
     // --- one batch of up to W matrices -------------------------------------------------------------------------------
     void batch(const Job& job, int64_t begin, int lanes) {
         const int k = size(), dim = k * (k + 1) / 2;
-        if (job.single)
-            load<float>(job, begin, lanes);
-        else
-            load<double>(job, begin, lanes);
+        load(A, k, job, begin, lanes);
         P shift, largest;
         M finite, symmetric;
-        prepare(job.single, job.slack, shift, largest, finite, symmetric);
+        prepare(A, k, job.single, job.slack, shift, largest, finite, symmetric);
         const M stuck = decompose();
         M positive = ~none<N>();
         const bool clipped = job.mode >= LOGVEC, logs = clipped || job.mode == LOGM || job.mode == LOGSUM;
@@ -476,21 +355,13 @@ template <int K, int N> struct Solver final : Worker {
             const P two = pow2(max(min(shift, P(1000.0)), P(-1000.0)));
             for (int i = 0; i < k; ++i) values[i] = exp(min(max(d[i] * two, P(-800.0)), P(800.0)));
         }
-        for (int lane = 0; lane < lanes; ++lane) {
-            const auto is = [lane](const M& m) { return reinterpret_cast<const int64_t*>(m.v)[lane] != 0; };
-            job.status[begin + lane] = !is(finite)      ? NOT_FINITE
-                                       : !is(symmetric) ? NOT_SYMMETRIC
-                                       : is(stuck)      ? NOT_CONVERGED
-                                       : !is(positive)  ? NOT_POSITIVE
-                                                        : OK;
-        }
+        tell(job, begin, lanes, finite, symmetric, stuck, positive);
         if (job.mode == EIGH) return store_eigen(job, begin, lanes, shift);
         compose(values);
         if (job.mode == LOGM || job.mode == LOGSUM)
             for (int lane = 0; lane < lanes; ++lane)
                 job.values[begin + lane] = std::ldexp(low.lanes()[lane], int(shift.lanes()[lane]));
-        M usable = finite & symmetric & positive & ~stuck;
-        for (int lane = lanes; lane < W; ++lane) reinterpret_cast<int64_t*>(usable.v)[lane] = 0;
+        const M usable = present<N>(lanes) & finite & symmetric & positive & ~stuck;
         switch (job.mode) {
             case LOGM:
             case EXPM: store_matrices(job, begin, lanes); break;
@@ -499,23 +370,10 @@ template <int K, int N> struct Solver final : Worker {
                 if (job.weights)
                     for (int lane = 0; lane < lanes; ++lane) weight.lanes()[lane] = job.weights[begin + lane];
                 weight = select(usable, weight, P(0.0));
-                for (int j = 0; j < dim; ++j) acc[j] += y[j] * weight;
+                for (int j = 0; j < dim; ++j) sums.acc[j] += y[j] * weight;
                 break;
             }
-            case LOGVEC:
-                for (int lane = 0; lane < lanes; ++lane)
-                    for (int j = 0; j < dim; ++j)
-                        job.out[(begin + lane) * dim + j] = job.status[begin + lane] == OK ? y[j].lanes()[lane] : 0.0;
-                break;
-            case ENCODE:
-                encode(job, usable);
-                for (int lane = 0; lane < lanes; ++lane)
-                    for (int j = 0; j < dim; ++j) job.codes[(begin + lane) * dim + j] = int64_t(y[j].lanes()[lane]);
-                break;
-            default:
-                encode(job, usable);
-                for (int j = 0; j < dim; ++j) acc[j] += y[j];
-                if (++pending == FLUSH) flush();
+            default: sums.give(job, begin, lanes, y, dim, usable);
         }
     }
 
@@ -607,7 +465,7 @@ void rotate_pass(const RotateJob& job, int64_t begin, int64_t end) {
 // Two vectors per pack while the working set of a batch stays in the first-level cache.
 template <int K> Worker* make(int k) { return new Solver<K, (K > 0 && K <= 12) ? 2 : 1>(k); }
 
-Worker* make_worker(int k) {
+Worker* make_logeuclid(int k) {
     switch (k) {
         case 1: return make<1>(k);
         case 2: return make<2>(k);

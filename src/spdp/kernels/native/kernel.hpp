@@ -12,7 +12,7 @@ namespace spdp {
 enum Mode { EIGH = 0, LOGM = 1, EXPM = 2, LOGSUM = 3, LOGVEC = 4, ENCODE = 5, LATTICE_SUM = 6 };
 
 struct Job {
-    int mode = 0, k = 0;
+    int mode = 0, chart = 0, k = 0;       // the chart by its place in CHARTS; LOGVEC, ENCODE and LATTICE_SUM for all but the first
     int64_t m = 0;                        // number of matrices
     const char* x = nullptr;              // first entry
     int64_t stride[3] = {0, 0, 0};        // in bytes
@@ -34,6 +34,12 @@ struct Worker {
     virtual void run(const Job& job, int64_t begin, int64_t end) = 0;  // matrices [begin, end)
     virtual void lattice_sum(int64_t* total) = 0;                       // adds (d,) integers
     virtual void log_sum(double* total) = 0;                            // writes (d,), and starts a new sum
+};
+
+// A chart's kernel, by its name.
+struct ChartKernel {
+    const char* name;
+    Worker* (*make)(int k);
 };
 
 // Passes over log-vectors y (m, d), row by row: z = (y - center) / width, clipped to a ball and rounded toward its centre.

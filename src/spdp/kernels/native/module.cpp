@@ -21,18 +21,18 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace baseline {
-spdp::Worker* make_worker(int k);
+extern const spdp::ChartKernel CHARTS[];
 void vector_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
 void rotate_pass(const spdp::RotateJob& job, int64_t begin, int64_t end);
 }
 #ifdef SPDP_X86
 namespace avx2 {
-spdp::Worker* make_worker(int k);
+extern const spdp::ChartKernel CHARTS[];
 void vector_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
 void rotate_pass(const spdp::RotateJob& job, int64_t begin, int64_t end);
 }
 namespace avx512 {
-spdp::Worker* make_worker(int k);
+extern const spdp::ChartKernel CHARTS[];
 void vector_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
 void rotate_pass(const spdp::RotateJob& job, int64_t begin, int64_t end);
 }
@@ -57,12 +57,18 @@ std::atomic<int> threads{1};
 // Matrices a thread takes at a time, also the unit of reproducible float sums: about 20 µs of work and whole packs.
 int64_t chunk_size(int64_t k) { return std::max<int64_t>(32, 65536 / (k * k * k) / 32 * 32); }
 
-spdp::Worker* make_worker(int k) {
+const spdp::ChartKernel* charts() {
 #ifdef SPDP_X86
-    if (chosen == "avx512") return avx512::make_worker(k);
-    if (chosen == "avx2") return avx2::make_worker(k);
+    if (chosen == "avx512") return avx512::CHARTS;
+    if (chosen == "avx2") return avx2::CHARTS;
 #endif
-    return baseline::make_worker(k);
+    return baseline::CHARTS;
+}
+
+std::vector<std::string> chart_names() {
+    std::vector<std::string> names;
+    for (const auto* chart = charts(); chart->name; ++chart) names.emplace_back(chart->name);
+    return names;
 }
 
 spdp::VectorPass vector_pass() {
@@ -107,7 +113,7 @@ void execute(const spdp::Job& job, double* log_total, int64_t* lattice_total) {
     std::vector<double> partial(log_total ? chunks * dim : 0);
     std::mutex mutex;
     share(chunks, [&](std::atomic<int64_t>& next) {
-        std::unique_ptr<spdp::Worker> worker(make_worker(job.k));
+        std::unique_ptr<spdp::Worker> worker(charts()[job.chart].make(job.k));
         for (int64_t i; (i = next++) < chunks;) {
             worker->run(job, i * size, std::min(job.m, (i + 1) * size));
             if (log_total) worker->log_sum(partial.data() + i * dim);
@@ -128,9 +134,10 @@ using Vector = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 
 void run(int mode, const Input& x, Output<uint8_t> status, std::optional<Output<double>> out,
          std::optional<Output<double>> values, std::optional<Output<int64_t>> codes, std::optional<Vector> weights,
-         std::optional<Vector> center, double log_low, double log_high, double radius, double slack) {
+         std::optional<Vector> center, double log_low, double log_high, double radius, double slack, int chart) {
     spdp::Job job;
     job.mode = mode;
+    job.chart = chart;
     job.m = int64_t(x.shape(0));
     job.k = int(x.shape(1));
     job.single = x.dtype() == nb::dtype<float>();
@@ -141,6 +148,7 @@ void run(int mode, const Input& x, Output<uint8_t> status, std::optional<Output<
     const auto need = [](bool ok) {
         if (!ok) throw std::invalid_argument("an array has the wrong size");
     };
+    need(chart >= 0 && chart < int(chart_names().size()) && (chart == 0 || mode >= spdp::LOGVEC));
     need(x.shape(2) == x.shape(1) && job.k > 0 && int64_t(status.size()) == job.m);
     job.status = status.data();
     double* log_total = nullptr;
@@ -264,11 +272,16 @@ NB_MODULE(_native, module) {
                                            int(spdp::NOT_POSITIVE), int(spdp::NOT_CONVERGED));
     module.def("run", &run, "mode"_a, "x"_a, "status"_a, "out"_a.none() = nb::none(), "values"_a.none() = nb::none(),
                "codes"_a.none() = nb::none(), "weights"_a.none() = nb::none(), "center"_a.none() = nb::none(),
-               "log_low"_a = 0.0, "log_high"_a = 0.0, "radius"_a = 1.0, "slack"_a = 0.0);
+               "log_low"_a = 0.0, "log_high"_a = 0.0, "radius"_a = 1.0, "slack"_a = 0.0, "chart"_a = 0);
     module.def("run_vectors", &run_vectors, "y"_a, "center"_a, "inverse"_a, "radius"_a = 1.0, "absolute"_a = false,
                "total"_a.none() = nb::none(), "distance"_a.none() = nb::none());
     module.def("add_rows", &add_rows, "q"_a, "rows"_a, "out"_a);
     module.def("rotate", &rotate, "y"_a, "center"_a, "axes"_a, "out"_a);
+    module.def("charts", [] {
+        nb::list list;
+        for (const auto& name : chart_names()) list.append(nb::str(name.c_str()));
+        return list;
+    });
     module.def("get_num_threads", [] { return threads.load(); });
     module.def("set_num_threads", &spdp_set_num_threads);
     module.def("instruction_set", [] { return chosen; });

@@ -138,8 +138,34 @@ template <int N> INLINE Pack<N> copysign(const Pack<N>& a, const Pack<N>& b) {
     return r;
 }
 // b where a is NaN
-template <int N> INLINE Pack<N> max(const Pack<N>& a, const Pack<N>& b) { return select(a > b, a, b); }
-template <int N> INLINE Pack<N> min(const Pack<N>& a, const Pack<N>& b) { return select(a < b, a, b); }
+INLINE Vec vmax(Vec a, Vec b) {
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+    return (Vec)_mm512_max_pd((__m512d)a, (__m512d)b);
+#elif defined(__AVX2__)
+    return (Vec)_mm256_max_pd((__m256d)a, (__m256d)b);
+#else
+    return a > b ? a : b;
+#endif
+}
+INLINE Vec vmin(Vec a, Vec b) {
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+    return (Vec)_mm512_min_pd((__m512d)a, (__m512d)b);
+#elif defined(__AVX2__)
+    return (Vec)_mm256_min_pd((__m256d)a, (__m256d)b);
+#else
+    return a < b ? a : b;
+#endif
+}
+template <int N> INLINE Pack<N> max(const Pack<N>& a, const Pack<N>& b) {
+    Pack<N> r;
+    EACH r.v[i] = vmax(a.v[i], b.v[i]);
+    return r;
+}
+template <int N> INLINE Pack<N> min(const Pack<N>& a, const Pack<N>& b) {
+    Pack<N> r;
+    EACH r.v[i] = vmin(a.v[i], b.v[i]);
+    return r;
+}
 // toward zero, for |a| < 2^31
 template <int N> INLINE Pack<N> trunc(const Pack<N>& a) {
     Pack<N> r;

@@ -1,8 +1,8 @@
 r"""A private search for where the data are, and the mean taken there.
 
-A public domain is far wider than the data in it. Log-Euclidean means are means in R^d,
-so a few cheap private queries find centre, spread and shape, and the mean is taken in
-an ellipsoid as small as the data:
+A public domain is far wider than the data in it. Means of a flat metric are means in
+R^d, so a few cheap private queries find centre, spread and shape, and the mean is taken
+in an ellipsoid as small as the data:
 
 1. *rounds*: a noisy mean clipped to the current ball, shrunk toward its centre, is the
    next centre; a noisy mean distance to it sets the next, smaller ball;
@@ -43,7 +43,6 @@ from spdp.statistics.reference import Reference
 from spdp.statistics.search.shape import axis_frame, principal_frame, spreads
 from spdp.statistics.search.shrink import (
     COVERED_FROM,
-    blocks_of,
     shrink,
     shrink_best,
     shrink_but,
@@ -95,6 +94,8 @@ class Search(State):
 
     Parameters
     ----------
+    blocks : list of array (d, p)
+        Groups of coordinates of one kind, those of the chart.
     reference : Reference, optional
         Where the data are expected to lie, from data that are already public.
     """
@@ -104,11 +105,12 @@ class Search(State):
         held: Held,
         account: Account,
         region: Region,
+        blocks: list[Array],
         reference: Reference | None = None,
     ) -> None:
         super().__init__(held, account, region)
         self.reference = reference
-        self.blocks = blocks_of(self.d)
+        self.blocks = blocks
         # mean over the domain of the first round, and its noise
         self.first: tuple[Array, float] = (np.zeros(self.d), np.inf)
         # centre found in the last shape, its noise and radius
@@ -124,7 +126,7 @@ class Search(State):
         if self.reference is not None and self.resolution < REFERENCE_UP_TO and self.fits():
             return self.near_reference()
         if self.resolution < ROUNDS_FROM:
-            return self.whole(trace=self.resolution >= TRACE_FROM and self.d >= MANY)
+            return self.whole(trace=self.has_trace() and self.resolution >= TRACE_FROM)
         if not self.find_ball(MAX_ROUNDS):
             return self.filled()
         if self.resolution >= SHAPE_FROM and not self.wide:
@@ -132,6 +134,10 @@ class Search(State):
             self.find_centre()
         radius, loss = self.find_radius()
         return self.guarded(radius, loss)
+
+    def has_trace(self) -> bool:
+        """Whether one direction is the scale of all, and worth being kept apart."""
+        return self.blocks[0].shape[1] == 1 and self.d >= MANY
 
     def later_share(self) -> float:
         """What the steps after the rounds will spend before the last one."""

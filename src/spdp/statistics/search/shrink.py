@@ -1,8 +1,9 @@
 r"""James–Stein estimates of a mean seen under isotropic noise.
 
-Log-vectors of k×k matrices fall into three blocks: the trace, the traceless diagonal
-and the off-diagonal part. A domain's centre is often wrong in the trace above all, so
-shrinking blocks on their own keeps what one block shows clearly.
+A chart's vectors fall into blocks of one kind (:meth:`spdp.charts.Chart.blocks`), as
+log-vectors do: the trace, the traceless diagonal and the off-diagonal part. A domain's
+centre is often wrong in the trace above all, so shrinking blocks on their own keeps
+what one block shows clearly.
 
 *Coverage.* For x ~ N(θ, σ²·I_p) with p ≥ 4, the sphere of radius c·σ around the
 positive-part James–Stein estimate covers θ at least as often as the one around x, for
@@ -14,30 +15,15 @@ component that is left alone does not matter: given its error, the rest of the r
 some other c.
 """
 
-from math import sqrt
-
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.kernels import size_of
-
-__all__ = ["COVERED_FROM", "blocks_of", "shrink", "shrink_best", "shrink_but"]
+__all__ = ["COVERED_FROM", "shrink", "shrink_best", "shrink_but"]
 
 Array = NDArray[np.float64]
 
 COVERED_FROM = 4  # shrunk dimensions from which coverage is kept
 DOUBT = 0.25  # of the square that shrinkage removed, taken for error at least
-
-
-def blocks_of(d: int) -> list[Array]:
-    """Orthonormal bases (d, p) of trace, traceless diagonal and off-diagonal part."""
-    k = size_of(d)
-    if k < 2:
-        return [np.eye(d)]
-    trace, diagonal = np.zeros((d, 1)), np.zeros((d, k - 1))
-    trace[:k] = 1 / sqrt(k)
-    diagonal[:k] = np.linalg.svd(np.eye(k) - 1 / k)[0][:, : k - 1]
-    return [trace, diagonal, np.eye(d)[:, k:]]
 
 
 def shrink(v: Array, sigma: float, p: int | None = None) -> tuple[Array, float]:

@@ -1,0 +1,13 @@
+// The table of charts that have kernels with one matrix per lane. Compiled once per instruction set.
+#include "kernel.hpp"
+
+namespace SPDP_ISA {
+
+spdp::Worker* make_logeuclid(int k);
+
+extern const spdp::ChartKernel CHARTS[] = {
+    {"logeuclid", make_logeuclid},
+    {nullptr, nullptr},
+};
+
+}  // namespace SPDP_ISA

@@ -1,0 +1,257 @@
+// What kernels with one matrix per SIMD lane share: reading matrices into lanes, judging them, and what leaves.
+// Compiled once per instruction set, with SPDP_ISA naming it.
+#pragma once
+#include "kernel.hpp"
+#include "pack.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <vector>
+
+namespace SPDP_ISA {
+
+using namespace spdp;
+
+constexpr double LATTICE = double(1LL << LATTICE_BITS);
+constexpr double NEAR_NORM = LATTICE * LATTICE * (1.0 - 0x1p-20);  // float norms below it need no exact check
+constexpr int64_t FLUSH = 1 << 20;                // additions after which double accumulators are emptied (2^30 * 2^20 < 2^53)
+
+struct Free {
+    void operator()(void* p) const { std::free(p); }
+};
+template <class T> std::unique_ptr<T[], Free> buffer(size_t count) {
+    void* p = std::aligned_alloc(128, (count * sizeof(T) + 127) / 128 * 128);
+    if (!p) throw std::bad_alloc();
+    std::memset(p, 0, count * sizeof(T));
+    return std::unique_ptr<T[], Free>(static_cast<T*>(p));
+}
+
+// --- input ---------------------------------------------------------------------------------------------------------
+// Matrices [begin, begin + lanes) of the job, one per lane of A (k, k); lanes that are left over hold the identity.
+template <class T, int N> INLINE void load_as(Pack<N>* A, int k, const Job& job, int64_t begin, int lanes) {
+    constexpr int W = Pack<N>::W;
+    const int64_t s1 = job.stride[1], s2 = job.stride[2];
+    for (int lane = 0; lane < W; ++lane) {
+        double* to = A[0].lanes() + lane;
+        if (lane >= lanes) {
+            for (int i = 0; i < k; ++i)
+                for (int j = 0; j < k; ++j) to[(i * k + j) * W] = i == j;
+            continue;
+        }
+        const char* from = job.x + (begin + lane) * job.stride[0];
+        for (int i = 0; i < k; ++i)
+            for (int j = 0; j < k; ++j) to[(i * k + j) * W] = *reinterpret_cast<const T*>(from + i * s1 + j * s2);
+    }
+}
+// One stage of a transposition in place: rows that are S apart trade their blocks of S entries off the diagonal.
+template <int S> INLINE void trade(Vec& a, Vec& b) {
+    Int lower, upper;
+    for (int l = 0; l < LANES; ++l) {
+        lower[l] = l & S ? l - S + LANES : l;
+        upper[l] = l & S ? l + LANES : l + S;
+    }
+    const Vec c = a, e = b;
+    a = __builtin_shuffle(c, e, lower);
+    b = __builtin_shuffle(c, e, upper);
+}
+template <int S = 1> INLINE void transpose(Vec* rows) {
+    for (int i = 0; i < LANES; ++i)
+        if (!(i & S)) trade<S>(rows[i], rows[i + S]);
+    if constexpr (2 * S < LANES) transpose<2 * S>(rows);
+}
+
+// The same for whole batches of matrices without gaps, LANES entries of LANES matrices at a time in registers: stores of
+// single entries, read back as vectors, would stall.
+template <int N> INLINE void load_dense(Pack<N>* A, int k, const Job& job, int64_t begin) {
+    const int count = k * k;
+    for (int n = 0; n < N; ++n) {
+        const double* from = reinterpret_cast<const double*>(job.x + (begin + n * LANES) * job.stride[0]);
+        int e = 0;
+        for (; e + LANES <= count; e += LANES) {
+            Vec rows[LANES];
+            for (int l = 0; l < LANES; ++l) std::memcpy(&rows[l], from + l * count + e, sizeof(Vec));
+            transpose(rows);
+            for (int l = 0; l < LANES; ++l) A[e + l].v[n] = rows[l];
+        }
+        for (; e < count; ++e) {
+            Vec entry = {};
+            for (int l = 0; l < LANES; ++l) entry[l] = from[l * count + e];
+            A[e].v[n] = entry;
+        }
+    }
+}
+
+template <int N> INLINE void load(Pack<N>* A, int k, const Job& job, int64_t begin, int lanes) {
+    const bool dense = job.stride[2] == 8 && job.stride[1] == 8 * k && job.stride[0] == 8 * k * k;
+    if (job.single)
+        load_as<float>(A, k, job, begin, lanes);
+    else if (dense && lanes == Pack<N>::W)
+        load_dense(A, k, job, begin);
+    else
+        load_as<double>(A, k, job, begin, lanes);
+}
+
+// Symmetrise (the lower triangle) and scale by a power of two; `shift` is its exponent. Lanes that are not finite become
+// the identity. Matrices whose largest entry lies in [least, most] are left at their scale.
+template <int N>
+INLINE void prepare(Pack<N>* A, int k, bool single, double slack, Pack<N>& shift, Pack<N>& largest, Mask<N>& finite,
+                    Mask<N>& symmetric, double least = HUGE_VAL, double most = 0.0) {
+    using P = Pack<N>;
+    using M = Mask<N>;
+    P big = 0.0, gap = 0.0, zero = 0.0;
+    for (int i = 0; i < k; ++i) {
+        const P a = A[i * k + i];
+        big = max(abs(a), big);
+        zero += a * 0.0;
+        for (int j = 0; j < i; ++j) {
+            const P a = A[i * k + j], b = A[j * k + i];
+            big = max(max(abs(a), abs(b)), big);
+            zero += a * 0.0 + b * 0.0;
+        }
+    }
+    finite = zero == 0.0;
+    P scale = 1.0, first = 1.0;
+    shift = P(0.0);
+    big = select(finite, big, P(1.0));
+    const M tiny = big < 0x1p-900, huge = big > 0x1p900;
+    if (any(tiny | huge)) {  // keep the second factor a normal number
+        first = select(tiny, P(0x1p600), select(huge, P(0x1p-600), P(1.0)));
+        shift = select(tiny, P(-600.0), select(huge, P(600.0), P(0.0)));
+        big = big * first;
+    }
+    big = max(big, P(0x1p-1000));
+    const M plain = (big >= least) & (big <= most);
+    const P ex = select(plain, P(0.0), exponent(big));
+    scale = pow2(-ex);
+    shift += ex;
+    for (int i = 0; i < k; ++i) {
+        A[i * k + i] = select(finite, A[i * k + i] * first * scale, P(1.0));
+        for (int j = 0; j < i; ++j) {
+            const P a = A[i * k + j] * first * scale, b = A[j * k + i] * first * scale;
+            gap = max(abs(a - b), gap);
+            A[i * k + j] = select(finite, 0.5 * (a + b), P(0.0));
+        }
+    }
+    // entries are below 2 here; the tolerance is relative to the largest, as in the reference
+    // (the slack's product may be 0 * inf: max takes its second argument then)
+    largest = big * scale;
+    const P relative = (single ? SYMMETRY_SINGLE : SYMMETRY_DOUBLE) * largest;
+    symmetric = gap <= max(slack * (first * scale), relative);
+    shift = select(finite, shift, P(0.0));
+}
+
+// Lanes that hold a matrix.
+template <int N> INLINE Mask<N> present(int lanes) {
+    Mask<N> r = ~none<N>();
+    for (int lane = lanes; lane < Pack<N>::W; ++lane) reinterpret_cast<int64_t*>(r.v)[lane] = 0;
+    return r;
+}
+
+// --- output --------------------------------------------------------------------------------------------------------
+template <int N>
+INLINE void tell(const Job& job, int64_t begin, int lanes, const Mask<N>& finite, const Mask<N>& symmetric,
+                 const Mask<N>& stuck, const Mask<N>& positive) {
+    if (!any(stuck | ~(finite & symmetric & positive))) {
+        std::memset(job.status + begin, OK, lanes);
+        return;
+    }
+    for (int lane = 0; lane < lanes; ++lane) {
+        const auto is = [lane](const Mask<N>& m) { return reinterpret_cast<const int64_t*>(m.v)[lane] != 0; };
+        job.status[begin + lane] = !is(finite)      ? NOT_FINITE
+                                   : !is(symmetric) ? NOT_SYMMETRIC
+                                   : is(stuck)      ? NOT_CONVERGED
+                                   : !is(positive)  ? NOT_POSITIVE
+                                                    : OK;
+    }
+}
+
+// Clip y to the ball and round it toward the centre onto the lattice, in place: integers held as doubles. True if that is
+// left to do by y * LATTICE, toward zero, for all lanes: the usual case, and the same integers.
+template <int N> INLINE bool encode(Pack<N>* y, int dim, const Job& job, const Mask<N>& usable) {
+    using P = Pack<N>;
+    using M = Mask<N>;
+    const double inverse = 1.0 / job.radius;
+    P square = 0.0;
+    for (int j = 0; j < dim; ++j) {
+        y[j] = (y[j] - job.center[j]) * inverse;
+        square += y[j] * y[j];
+    }
+    // A vector inside by more than rounding, which is below (dim + 2) * 2^-53, stays inside when it is truncated.
+    const M inside = usable & (square <= 1.0 - 0x1p-20);
+    if (!any(~inside)) return true;
+    const P factor = select(square > 1.0, LATTICE / sqrt(square), P(LATTICE));
+    P norm = 0.0;
+    for (int j = 0; j < dim; ++j) {
+        y[j] = trunc(select(usable, y[j] * factor, P(0.0)));
+        norm += y[j] * y[j];
+    }
+    // Likewise only lanes near or over the bound need exact arithmetic.
+    if (any(~(norm <= NEAR_NORM)))
+        for (int lane = 0; lane < P::W; ++lane) enforce_norm(y[0].lanes() + lane, P::W, dim);
+    return false;
+}
+
+// Sums over all matrices that a worker has seen: of lattice points, exact, or of weighted vectors.
+template <int N> struct Sums {
+    using P = Pack<N>;
+    std::unique_ptr<P[], Free> acc;
+    int64_t pending = 0;
+    std::vector<int64_t> total;
+
+    explicit Sums(size_t dim) : acc(buffer<P>(dim)), total(dim, 0) {}
+
+    void flush() {
+        for (size_t j = 0; j < total.size(); ++j) {
+            for (int lane = 0; lane < P::W; ++lane) total[j] += int64_t(acc[j].lanes()[lane]);
+            acc[j] = P(0.0);
+        }
+        pending = 0;
+    }
+    void take(int64_t* to) {
+        flush();
+        for (size_t j = 0; j < total.size(); ++j) {
+            to[j] += total[j];
+            total[j] = 0;
+        }
+    }
+    void take(double* to) {
+        for (size_t j = 0; j < total.size(); ++j) {
+            double sum = 0;
+            for (int lane = 0; lane < P::W; ++lane) sum += acc[j].lanes()[lane];
+            to[j] = sum;
+            acc[j] = P(0.0);
+        }
+    }
+
+    // What a batch of vectors becomes in the modes that every chart has: LOGVEC, ENCODE and LATTICE_SUM.
+    INLINE void give(const Job& job, int64_t begin, int lanes, P* y, int dim, const Mask<N>& usable) {
+        if (job.mode == LOGVEC) {
+            for (int lane = 0; lane < lanes; ++lane)
+                for (int j = 0; j < dim; ++j)
+                    job.out[(begin + lane) * dim + j] = job.status[begin + lane] == OK ? y[j].lanes()[lane] : 0.0;
+            return;
+        }
+        if (encode(y, dim, job, usable)) {
+            if (job.mode == LATTICE_SUM) {
+                for (int j = 0; j < dim; ++j) acc[j] += trunc(y[j] * LATTICE);
+                return count();
+            }
+            for (int j = 0; j < dim; ++j) y[j] = trunc(y[j] * LATTICE);
+        }
+        if (job.mode == ENCODE) {
+            for (int lane = 0; lane < lanes; ++lane)
+                for (int j = 0; j < dim; ++j) job.codes[(begin + lane) * dim + j] = int64_t(y[j].lanes()[lane]);
+            return;
+        }
+        for (int j = 0; j < dim; ++j) acc[j] += y[j];
+        count();
+    }
+    INLINE void count() {
+        if (++pending == FLUSH) flush();
+    }
+};
+
+}  // namespace SPDP_ISA

@@ -13,6 +13,7 @@ returns the SAME noisy answers. Then
 """
 
 import json
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -100,11 +101,14 @@ def _listening(sampler):
 def run(statistic, data, script=None, seed=0):
     """The transcript of a statistic on a dataset."""
     transcript = Transcript()
-    with _listening(_Sampler(transcript, script, seed)):
+    with _listening(_Sampler(transcript, script, seed)), warnings.catch_warnings(record=True) as w:
+        warnings.simplefilter("always")
         release = statistic(data)
     certificate = release.certificate
     certificate.pop("created")
-    transcript.published = json.dumps([np.asarray(release.value).tolist(), certificate])
+    values = {name: value.tolist() for name, value in release.values.items()}
+    told = [str(warning.message) for warning in w]  # a warning is published, too
+    transcript.published = json.dumps([values, certificate, told])
     return transcript
 
 

@@ -1,4 +1,4 @@
-import json
+import os
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_a_failed_save_leaves_nothing(release, tmp_path, monkeypatch):
     def fail(*_, **__):
         raise OSError("disk full")
 
-    monkeypatch.setattr(json, "dump", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="disk full"):
         release.save(tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []

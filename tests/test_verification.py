@@ -160,10 +160,10 @@ def test_any_edit_of_a_file_is_found_by_the_seal(release, tmp_path):
 
 
 def test_the_seal_covers_value_shape_and_every_field(release):
-    seal = seal_of(release.value, release.certificate)
-    assert seal != seal_of(release.value.ravel(), release.certificate)
+    seal = seal_of(release.values, release.certificate)
+    assert seal != seal_of({"mean": release.value.ravel()}, release.certificate)
     for name, edited in edits(release.certificate):
-        assert seal != seal_of(release.value, edited), name
+        assert seal != seal_of(release.values, edited), name
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_types_are_checked_on_loading(tmp_path, field, value):
     release = WAYS["one shot"]()
     path = release.save(tmp_path / "r")
     content = release.certificate | {field: value}
-    content["sha256"] = seal_of(release.value, content)
+    content["sha256"] = seal_of(release.values, content)
     content["signature"] = None
     (path / "certificate.json").write_text(json.dumps(content))
     with pytest.raises(DataError, match=f"certificate's {field} is"):
@@ -265,7 +265,7 @@ def test_signatures(keys, tmp_path):
     moved["created"] = "2000-01-01T00:00:00+00:00"
     signature = content["signature"]
     body = {k: v for k, v in moved.items() if k not in ("sha256", "signature")}
-    moved |= {"sha256": seal_of(release.value, body), "signature": signature}
+    moved |= {"sha256": seal_of(release.values, body), "signature": signature}
     (tmp_path / "plain" / "certificate.json").write_text(json.dumps(moved))
     assert not Release.load(tmp_path / "plain").verify(public)[-1].ok
 

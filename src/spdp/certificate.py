@@ -8,7 +8,7 @@ private.
 
 import json
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -84,7 +84,7 @@ class Certificate:
     estimand: str  # what the value estimates, in words
     distance: str  # the distance that errors are measured in
     error_statement: str = EXACT_LAW  # what the law of the error, or its bound, covers
-    error_bound: dict[str, float]  # with at least this probability the error is below
+    error_bound: dict[str, float] | None  # with at least this probability it is below
     error_bound_parts: dict[str, Any] | None = None  # of a bound that is no quantile
     error_bound_within: dict[str, Any] | None = None  # a sharper one, for another target
     n: int | None = None
@@ -92,7 +92,7 @@ class Certificate:
     max_records: int | None = None  # of a person that count
     k: int
     parts: int | None = None  # matrices of one record
-    shape: list[int]  # of the value
+    arrays: dict[str, list[int]]  # names and shapes of what is released, the value first
     domain: dict[str, Any] | None = None
     sensitivity: float
     sigma: float
@@ -101,6 +101,7 @@ class Certificate:
     expected_squared_error: float | None = None  # where the law of the error is known
     squared_error_quantiles: dict[str, float] | None = None
     squared_error_law: dict[str, Any] | None = None
+    outside: dict[str, float] | None = None  # share of records at the domain's edge
     reference: str | None = None  # digest of the public reference that was offered
     seed: int | str | None = None
     versions: dict[str, str] = field(default_factory=lambda: dict(_versions()))
@@ -168,15 +169,16 @@ def strict_json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
 
 
-def seal_of(value: NDArray[np.float64], certificate: dict[str, Any]) -> str:
-    """SHA-256 over the value and every field of the certificate, in one canonical form.
+def seal_of(values: Mapping[str, NDArray[np.float64]], certificate: dict[str, Any]) -> str:
+    """SHA-256 over all values and the certificate, in one canonical form.
 
-    The value's shape and its float64 numbers (little-endian, row by row), then the
-    certificate as JSON with sorted keys and no spaces.
+    Of each array its name, its shape and its float64 numbers (little-endian, row by
+    row), then the certificate as JSON with sorted keys and no spaces.
     """
     mark = sha256(b"spdp release\n")
-    mark.update(json.dumps(list(value.shape)).encode())
-    mark.update(np.ascontiguousarray(value, dtype="<f8").tobytes())
+    for name, value in values.items():
+        mark.update(json.dumps([name, *value.shape]).encode())
+        mark.update(np.ascontiguousarray(value, dtype="<f8").tobytes())
     plain = json.dumps(certificate, sort_keys=True, separators=(",", ":"), allow_nan=False)
     mark.update(plain.encode())
     return mark.hexdigest()

@@ -4,7 +4,7 @@ Where passing an option would help, the error carries the option's name (``ask``
 from its text, so that Python and the command line each spell it in their own words.
 """
 
-__all__ = ["DataError", "InvalidMatrixError", "LedgerError", "ParameterError"]
+__all__ = ["DataError", "InvalidMatrixError", "LedgerError", "OutsideDomain", "ParameterError"]
 
 SPELLINGS = {"ledger_key": "Ledger(path, key=...)"}
 
@@ -51,3 +51,7 @@ class InvalidMatrixError(DataError):
 
 class LedgerError(DataError):
     """The ledger file is unusable; the message names it. No release was made."""
+
+
+class OutsideDomain(UserWarning):
+    """Many records lie outside their domain; said from released numbers only."""

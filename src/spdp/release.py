@@ -5,6 +5,7 @@ import io
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from functools import cached_property
 from math import sqrt
 from pathlib import Path
@@ -25,18 +26,29 @@ from spdp.verification import Check, checks
 __all__ = ["Release", "publish"]
 
 STATED = {"95%": 0.95, "99%": 0.99}  # levels of the bounds in a certificate
-CERTIFICATE, MEAN, REPORT = "certificate.json", "mean.npy", "report.html"
+CERTIFICATE, REPORT = "certificate.json", "report.html"
+MEAN = "mean"  # name of the value of a mean
+
+Values = Mapping[str, NDArray[np.float64]]
 
 
 def publish(
-    account: Account, value: NDArray[np.float64], error: Spec | Bound, **facts: Any
+    account: Account,
+    value: NDArray[np.float64] | Values,
+    error: Spec | Bound | None,
+    **facts: Any,
 ) -> "Release":
     """A release of what an account answered, stored with its ledger's entry.
 
-    ``error`` is the law of its squared error, or a bound on its error.
+    ``value`` is an array, or several by name, the main one first. ``error`` is the law
+    of its squared error, or a bound on its error; None where ``facts`` say what is
+    known of it.
     """
     seed = account.random_state
-    if isinstance(error, Bound):
+    values = {name: np.asarray(array, float) for name, array in _named(value).items()}
+    if error is None:
+        facts.setdefault("error_bound", None)
+    elif isinstance(error, Bound):
         facts["error_bound_parts"] = error.describe()
         facts["error_bound"] = stated_bounds(error)
     else:
@@ -49,7 +61,7 @@ def publish(
         private=seed is None,
         float_safe=seed is None,
         mechanism=account.mechanism,
-        shape=list(value.shape),
+        arrays={name: list(array.shape) for name, array in values.items()},
         calibration=account.budget.calibration,
         epsilon=account.budget.epsilon,
         delta=account.budget.delta,
@@ -59,16 +71,46 @@ def publish(
         unit=None if account.unit is None else account.unit.value,
         **{"adjacency": account.adjacency.value, **facts},
     )
-    release = Release(value, certificate.as_dict())
+    release = Release(values, certificate.as_dict())
     if account.has_ledger:
-        account.keep(release.value, release.certificate)
+        kept = release.values if len(release.values) > 1 else release.value
+        account.keep(kept, release.certificate)
     return release
+
+
+def _named(value: NDArray[np.float64] | Values) -> Values:
+    return value if isinstance(value, Mapping) else {MEAN: value}
 
 
 def _npy(value: NDArray[np.float64]) -> bytes:
     file = io.BytesIO()
     np.save(file, value)
     return file.getvalue()
+
+
+def _frozen(value: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A copy for good: bytes, unlike an array's own memory, stay read-only."""
+    copy = np.array(value, dtype=np.float64)
+    return np.frombuffer(copy.tobytes()).reshape(copy.shape)
+
+
+def _load(folder: Path, name: str, shape: list[int]) -> NDArray[np.float64]:
+    """An array of a release, or what is wrong with its file."""
+    if not name.isidentifier():
+        raise DataError(f"{folder}: {CERTIFICATE} names an array {name!r}")
+    file = folder / f"{name}.npy"
+    try:
+        data = file.read_bytes()
+        value = np.load(io.BytesIO(data), allow_pickle=False)
+    except Exception as error:  # the many ways in which a damaged file shows
+        raise DataError(f"{folder} does not hold a release: {error}") from None
+    right = isinstance(value, np.ndarray) and value.dtype == np.float64
+    if not right or list(value.shape) != shape or not np.isfinite(value).all():
+        size = "×".join(map(str, shape))
+        raise DataError(f"{folder}: {file.name} does not hold {size} float64 numbers")
+    if data != _npy(value):
+        raise DataError(f"{folder}: edited or damaged; {file.name} is not what was sealed")
+    return np.asarray(value)
 
 
 def _link(draft: Path, file: Path) -> None:
@@ -85,12 +127,15 @@ def stated_bounds(bound: Bound) -> dict[str, float]:
 
 
 class Release:
-    """An immutable released matrix with its certificate.
+    """Immutable released numbers with their certificate.
 
     Attributes
     ----------
-    value : array (k, k)
-        The released matrix, read-only; ``numpy.asarray(release)`` is a copy of it.
+    value : array
+        What was released, read-only: a matrix (k, k), or several (p, k, k);
+        ``numpy.asarray(release)`` is a copy of it.
+    values : dict of arrays
+        All that was released, by name; ``value`` is the first of them.
     certificate : dict
         JSON-ready statement of the guarantee (a fresh copy at each access).
     squared_error : frozen SciPy distribution
@@ -100,13 +145,11 @@ class Release:
 
     def __init__(
         self,
-        value: NDArray[np.float64],
+        value: NDArray[np.float64] | Values,
         certificate: dict[str, Any],
         signature: dict[str, str] | None = None,
     ) -> None:
-        # bytes cannot be made writable again, as an array that owns its memory can
-        frozen = np.array(value, dtype=np.float64)
-        self.__dict__["_value"] = np.frombuffer(frozen.tobytes()).reshape(frozen.shape)
+        self.__dict__["_values"] = {name: _frozen(array) for name, array in _named(value).items()}
         # text cannot be changed by whoever holds a part of it; nor can it hold a NaN
         self.__dict__["_certificate"] = json.dumps(certificate, allow_nan=False)
         self.__dict__["_signature"] = signature
@@ -122,7 +165,11 @@ class Release:
 
     @property
     def value(self) -> NDArray[np.float64]:
-        return np.asarray(self.__dict__["_value"])
+        return next(iter(self.values.values()))
+
+    @property
+    def values(self) -> dict[str, NDArray[np.float64]]:
+        return dict(self.__dict__["_values"])
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -145,9 +192,11 @@ class Release:
         """
         if not 0 < confidence < 1:
             raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}")
-        parts = self.certificate["error_bound_parts"]
-        if parts is not None:
-            return Bound(**parts).at(confidence)
+        c = self.certificate
+        if c["error_bound"] is None:
+            raise AttributeError(f"the error has no bound: {c['error_statement']}")
+        if c["error_bound_parts"] is not None:
+            return Bound(**c["error_bound_parts"]).at(confidence)
         return float(np.sqrt(self.squared_error.ppf(confidence)))
 
     def save(
@@ -157,7 +206,7 @@ class Release:
         force: bool = False,
         sign: str | os.PathLike[str] | None = None,
     ) -> Path:
-        """Write ``mean.npy`` and ``certificate.json`` into the directory ``path``.
+        """Write every value, ``mean.npy``, and ``certificate.json`` into a directory.
 
         Parameters
         ----------
@@ -169,28 +218,26 @@ class Release:
             PEM file of an Ed25519 private key to sign the release with.
         """
         target = Path(path)
-        if not force and any((target / name).exists() for name in (MEAN, CERTIFICATE)):
+        files = {f"{name}.npy": _npy(value) for name, value in self.values.items()}
+        if not force and any((target / name).exists() for name in (*files, CERTIFICATE)):
             raise DataError(f"{target}: holds a release already", ask="force")
-        seal = seal_of(self.value, self.certificate)
+        seal = seal_of(self.values, self.certificate)
         signature = None if sign is None else sign_seal(seal, Path(sign))
         content = {**self.certificate, "sha256": seal, "signature": signature}
+        # the certificate last: what it speaks of is there when it is
+        files[CERTIFICATE] = json.dumps(content, indent=2, allow_nan=False).encode()
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target, prefix=".partial-") as scratch:
-            mean, certificate = Path(scratch) / MEAN, Path(scratch) / CERTIFICATE
-            with mean.open("wb") as file:
-                np.save(file, self.value)
-                os.fsync(file.fileno())
-            with certificate.open("w", encoding="utf-8") as text:
-                json.dump(content, text, indent=2, allow_nan=False)
-                text.flush()
-                os.fsync(text.fileno())
+            for name, data in files.items():
+                with (Path(scratch) / name).open("wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
             if force:
                 (target / REPORT).unlink(missing_ok=True)  # of the release that was here
-                os.replace(mean, target / MEAN)
-                os.replace(certificate, target / CERTIFICATE)
-            else:
-                _link(mean, target / MEAN)
-                _link(certificate, target / CERTIFICATE)
+            for name in files:
+                put = os.replace if force else _link
+                put(Path(scratch) / name, target / name)
         return target
 
     @classmethod
@@ -199,8 +246,6 @@ class Release:
         source = Path(path)
         try:
             content = strict_json((source / CERTIFICATE).read_text(encoding="utf-8"))
-            data = (source / MEAN).read_bytes()
-            value = np.load(io.BytesIO(data), allow_pickle=False)
         except Exception as error:  # the many ways in which a damaged file shows
             raise DataError(f"{source} does not hold a release: {error}") from None
         if not isinstance(content, dict):
@@ -210,15 +255,12 @@ class Release:
             certificate = Certificate.from_dict(content)
         except DataError as error:
             raise DataError(f"{source}: {error.message}") from None
-        shape = tuple(certificate.shape)
-        if value.dtype != np.float64 or value.shape != shape or not np.isfinite(value).all():
-            size = "×".join(map(str, shape))
-            raise DataError(f"{source}: {MEAN} does not hold {size} float64 numbers")
-        if seal != seal_of(value, content) or data != _npy(value):
+        values = {name: _load(source, name, shape) for name, shape in certificate.arrays.items()}
+        if seal != seal_of(values, content):
             raise DataError(
-                f"{source}: edited or damaged; {MEAN} and {CERTIFICATE} are not what was sealed"
+                f"{source}: edited or damaged; its values and {CERTIFICATE} are not what was sealed"
             )
-        return cls(value, content, signature if isinstance(signature, dict) else None)
+        return cls(values, content, signature if isinstance(signature, dict) else None)
 
     def verify(self, public_key: str | os.PathLike[str] | None = None) -> list[Check]:
         """Recompute what the certificate states, and check its signature.
@@ -226,7 +268,7 @@ class Release:
         With ``public_key``, the PEM file of an Ed25519 key, the release must be signed
         by its owner. :mod:`spdp.verification` says what this does not prove.
         """
-        seal = seal_of(self.value, self.certificate)
+        seal = seal_of(self.values, self.certificate)
         key = None if public_key is None else Path(public_key)
         signed = check_signature(seal, self.__dict__["_signature"], key)
         return [*checks(self.certificate), signed]
@@ -247,9 +289,10 @@ class Release:
             "estimates": c["estimand"],
             "mechanism": f"{c['mechanism']} ({c['calibration']})",
             f"{c['unit'] or 'record'}s": c["n"] if c["n"] is not None else "not public",
-            f"error, {c['distance']}, 95 %": f"≤ {c['error_bound']['95%']:.4g}",
             "what this covers": c["error_statement"],
         }
+        if c["error_bound"] is not None:
+            rows[f"error, {c['distance']}, 95 %"] = f"≤ {c['error_bound']['95%']:.4g}"
         body = "".join(
             f"<tr><th style='text-align:left'>{html.escape(str(name))}</th>"
             f"<td>{html.escape(str(value))}</td></tr>"

@@ -28,6 +28,7 @@ from spdp.queries import (
     AbsoluteSum,
     CorrelationSum,
     DistanceSum,
+    EdgeCount,
     ExcessSum,
     Histogram,
     Query,
@@ -142,6 +143,7 @@ def _kinds(c: dict[str, Any]) -> dict[str, Query]:
         kinds["mean"] = share_sum(region, Adjacency(c["adjacency"]))
     if c["method"] == Method.ADAPTIVE:
         kinds |= {
+            "edge": EdgeCount("", _chart(c), region),
             "centre": VectorSum("", frame, 1.0),
             "spread": AbsoluteSum("", frame, 1.0),
             "correlation": CorrelationSum("", frame, 1.0),

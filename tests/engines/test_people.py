@@ -33,10 +33,9 @@ def study(random_spd):
 def table(X, ids, blocks=None, **options):
     source = as_source(X) if blocks is None else Source(blocks, 3, None, "X")
     chart = chart_of("logeuclid")
-    engine = LocalEngine()
-    return engine.people(
-        beside(source, person=ids), chart, DOMAIN.region(3, chart), OnInvalid.RAISE, **options
-    )
+    engine, source = LocalEngine(), beside(source, person=ids)
+    task = engine.task(source, chart, DOMAIN.region(3, chart), OnInvalid.RAISE)
+    return engine.people(source, task, **options)
 
 
 def total(held):
@@ -90,7 +89,8 @@ def test_one_id_is_one_person_however_it_is_stored(study):
     parts = [beside(as_source(X[:300]), person=ids[:300].astype(float))]
     parts.append(beside(as_source(X[300:]), person=ids[300:].astype(object)))
     chart = chart_of("logeuclid")
-    held = LocalEngine().people(as_source(parts), chart, DOMAIN.region(3), OnInvalid.RAISE)
+    engine, source = LocalEngine(), as_source(parts)
+    held = engine.people(source, engine.task(source, chart, DOMAIN.region(3), OnInvalid.RAISE))
     assert held.n == len(np.unique(ids))
     np.testing.assert_array_equal(total(held), total(table(X, ids)))
 
@@ -237,7 +237,7 @@ def test_several_matrices_per_record(random_spd, method):
     truth = np.stack([mean_logeuclid(DOMAIN.clip(X[:, i])) for i in range(3)])
     np.testing.assert_allclose(release.value, truth, rtol=0.05, atol=0.02)
     c = release.certificate
-    assert (c["k"], c["parts"], c["shape"]) == (2, 3, [3, 2, 2])
+    assert (c["k"], c["parts"], c["arrays"]) == (2, 3, {"mean": [3, 2, 2]})
     assert all(check.ok for check in release.verify())
 
 

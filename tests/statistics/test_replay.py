@@ -15,6 +15,7 @@ from spdp import (
     private_mean,
 )
 from spdp.data import source
+from spdp.engines import base as engine_base
 from spdp.frame import Frame
 from spdp.privacy.account import Account
 from spdp.queries import (
@@ -25,7 +26,6 @@ from spdp.queries import (
     Histogram,
     VectorSum,
 )
-from spdp.statistics import mean as means_module
 from spdp.statistics.search import Search, state
 
 
@@ -81,7 +81,7 @@ def test_a_search_that_looks_at_a_part_of_the_records_passes(monkeypatch):
     monkeypatch.setattr(source, "BLOCK_BYTES", 300)
     options = {"method": "adaptive"}
     assert transcripts(150, 23, options, budgets=(10.0, 60.0)).max() <= 1
-    monkeypatch.setattr(means_module, "KEEP_BYTES", 500)
+    monkeypatch.setattr(engine_base, "KEEP_BYTES", 500)
     assert transcripts(150, 29, options, budgets=(10.0, 60.0)).max() <= 1
 
 

@@ -7,12 +7,12 @@ from scipy import stats
 from spdp import Ball, EigenvalueBounds, Reference, private_mean
 from spdp.datasets import load_images, synthetic_spd
 from spdp.descriptors import covariance_descriptors, descriptor_bounds
+from spdp.engines import base as engine_base
 from spdp.errors import DataError, InvalidMatrixError, ParameterError
 from spdp.geometry import distance_logeuclid, expm, invvecd, logm, mean_logeuclid, vecd
 from spdp.privacy import gaussian_epsilon, gaussian_mu, noise
 from spdp.privacy.account import Account
 from spdp.privacy.laws import law_of
-from spdp.statistics import mean as means
 from spdp.statistics.plan import choose_method, plan_one_shot
 from spdp.statistics.search import resolution
 from spdp.statistics.search.shrink import shrink
@@ -209,7 +209,7 @@ def test_sources_that_are_read_again(rng, monkeypatch):
     np.testing.assert_array_equal(
         private_mean(iter([X[:1000], X[1000:]]), **options).value, expected
     )
-    monkeypatch.setattr(means, "KEEP_BYTES", 60_000)
+    monkeypatch.setattr(engine_base, "KEEP_BYTES", 60_000)
     monkeypatch.setattr("spdp.data.source.BLOCK_BYTES", 20_000)
     # the search looks at a part of the blocks, the mean at all
     part = private_mean(X, **options)

@@ -16,6 +16,9 @@ from spdp.kernels.base import Array, Codes, Ints, own_kernels
 __all__ = ["Chart", "at_center", "clip_to_ball", "diagonal_blocks"]
 
 
+EDGE = 1e-7  # relative distance from a region's edge that is rounding
+
+
 class Chart(ABC):
     """One flat metric on k×k matrices. All but :meth:`vector` never raises for data.
 
@@ -107,6 +110,11 @@ class Chart(ABC):
         That is all a noisy result needs: it is brought no farther from the true one.
         """
         return clip_to_ball(v, region.center, region.radius)
+
+    def at_edge(self, Y: Array, region: Region, kernels: Kernels) -> NDArray[np.bool_]:
+        """Whether records lie at the region's edge, where clipping puts them."""
+        norms = kernels.vector_norms(Y, region.center, np.ones(Y.shape[1]))
+        return np.asarray(norms >= region.radius * (1.0 - EDGE))
 
     def blocks(self, k: int) -> list[Array]:
         """Orthonormal bases (d, p) of groups of coordinates that are of one kind.

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.charts.base import Chart, at_center, clip_to_ball, diagonal_blocks
+from spdp.charts.base import EDGE, Chart, at_center, clip_to_ball, diagonal_blocks
 from spdp.charts.spectra import largest_eigenvalue, trace_ball
 from spdp.geometry import expm, logm, vecd
 from spdp.kernels import Kernels, Region, dimension, size_of
@@ -102,6 +102,16 @@ class LogEuclidean(Chart):
         log_high = float(np.log(largest_eigenvalue(low, trace, k)))
         center[:k], radius = trace_ball(low, trace, k)
         return Region(float(np.log(low)), log_high, center, radius)
+
+    def at_edge(self, Y: Array, region: Region, kernels: Kernels) -> NDArray[np.bool_]:
+        """At the ball's surface, or with an eigenvalue at an end of the interval."""
+        edge = super().at_edge(Y, region, kernels)
+        if np.isfinite(region.log_low):
+            w, _, _ = kernels.eigh(invvecd(Y))
+            slack = EDGE * (region.log_high - region.log_low)
+            low, high = w[:, 0] <= region.log_low + slack, w[:, -1] >= region.log_high - slack
+            edge |= low | high
+        return edge
 
     def project(self, v: Array, region: Region) -> Array:
         """Log-eigenvalues clipped to the interval, then the vector to the ball.

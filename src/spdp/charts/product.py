@@ -90,6 +90,12 @@ class Product(Chart):
         each = np.eye(self.parts)
         return [np.asarray(np.kron(each, block), float) for block in self.base.blocks(k)]
 
+    def at_edge(self, Y: Array, region: Region, kernels: Kernels) -> NDArray[np.bool_]:
+        each = self.base.at_edge(
+            self._cut(Y).reshape(-1, Y.shape[1] // self.parts), self.one(region), kernels
+        )
+        return np.asarray(each.reshape(len(Y), -1).any(axis=1))
+
     def project(self, v: Array, region: Region) -> Array:
         parts = zip(self._cut(v), region.center.reshape(self.parts, -1), strict=True)
         one = self.one(region)

@@ -69,7 +69,7 @@ def present(release: "Release", written: list[Path], as_json: bool = False) -> N
     from spdp.release import Release
     from spdp.report import release_table
 
-    shown = Release(release.value, _printable_all(release.certificate))
+    shown = Release(release.values, _printable_all(release.certificate))
     console().print(release_table(shown))
     if not written:
         matrix = np.array2string(release.value, precision=5, suppress_small=True)
@@ -101,12 +101,15 @@ class Output:
         Whether a page about the release goes there too.
     sign : Path or None
         Private key that signs the certificate.
+    names : tuple of str
+        What will be released.
     """
 
     path: Path | None
     force: bool = False
     report: bool = False
     sign: Path | None = None
+    names: tuple[str, ...] = ("mean",)
 
     @contextmanager
     def prepared(self) -> Iterator[None]:
@@ -142,7 +145,7 @@ class Output:
         try:
             path.mkdir(parents=True, exist_ok=True)
             if not self.force:
-                check_free(*_files(path))
+                check_free(*self._files(path))
             with tempfile.NamedTemporaryFile(dir=path, prefix=".partial-") as file:
                 file.write(bytes(TRIAL_BYTES))
                 file.flush()
@@ -160,10 +163,17 @@ class Output:
         except Exception as error:
             why = f"{self.path}: the release cannot be written ({in_words(error)}); "
             raise DataError(why + _rescue(release, ledger)) from error
-        *files, page = _files(self.path)
+        *files, page = self._files(self.path)
         if self.report:
             _write_report(release, page)
         return [*files, page] if self.report else files
+
+    def _files(self, path: Path) -> list[Path]:
+        """The files of a release, the page about it last."""
+        from spdp.release import CERTIFICATE, REPORT
+
+        arrays = [path / f"{name}.npy" for name in self.names]
+        return [*arrays, path / CERTIFICATE, path / REPORT]
 
 
 def _write_report(release: "Release", file: Path) -> None:
@@ -185,18 +195,13 @@ def check_free(*files: Path) -> None:
             raise ParameterError(f"{file}: exists already and is not overwritten", ask="force")
 
 
-def _files(path: Path) -> list[Path]:
-    """The files of a release, the page about it last."""
-    from spdp.release import CERTIFICATE, MEAN, REPORT
-
-    return [path / name for name in (MEAN, CERTIFICATE, REPORT)]
-
-
 def _rescue(release: "Release", ledger: "Ledger | None") -> str:
     """How to get a release that was paid for but not written."""
     if ledger is None:
         return "no ledger keeps it, and running the command again makes a second release"
     value = release.value.tolist()
+    if len(release.values) > 1:
+        value = {name: array.tolist() for name, array in release.values.items()}
     entry = [entry["id"] for entry in ledger.history() if entry["value"] == value][-1]
     file = shlex.quote(str(ledger.path))
     return f"it is paid for and kept: spdp ledger recover {file} {entry} -o DIR"

@@ -48,11 +48,10 @@ def _limits(key: Path | None) -> list[str]:
 
 
 def _checks(directory: Path, key: Path | None) -> list[Row]:
-    from spdp.release import CERTIFICATE, MEAN, Release
+    from spdp.release import CERTIFICATE, Release
 
-    for name in (MEAN, CERTIFICATE):
-        if not (directory / name).is_file():
-            raise DataError(f"{directory}: does not hold a release, {name} is not there")
+    if not (directory / CERTIFICATE).is_file():
+        raise DataError(f"{directory}: does not hold a release, {CERTIFICATE} is not there")
     try:
         release = Release.load(directory)
     except DataError as error:

@@ -15,7 +15,7 @@ from spdp.charts import Chart
 from spdp.choices import OnInvalid
 from spdp.data.source import Source
 from spdp.engines.people import HeldPeople, People, cells_of
-from spdp.engines.task import Held, Ints, Task, Totals, totals_of
+from spdp.engines.task import Array, Held, Ints, Task, Totals, totals_of
 from spdp.errors import DataError
 from spdp.kernels import Region
 from spdp.lattice import MAX_RECORDS
@@ -23,7 +23,10 @@ from spdp.privacy.ledger import Ledger, fingerprint_text
 from spdp.progress import track
 from spdp.queries import Query
 
-__all__ = ["Engine", "Held", "collect"]
+__all__ = ["KEEP_BYTES", "Engine", "Held", "collect"]
+
+# Vectors kept for a search; of more records it looks at every 2nd, 4th, … block.
+KEEP_BYTES = 160 << 20
 
 
 class Engine(ABC):
@@ -36,20 +39,31 @@ class Engine(ABC):
         """``work(block, *args)`` for every block, in order."""
 
     @abstractmethod
-    def hold(
+    def hold(self, source: Source, task: Task, keep_bytes: int) -> Held:
+        """Read a source once and keep its vectors where they are, if they fit."""
+
+    def task(
         self,
         source: Source,
         chart: Chart,
         region: Region,
         on_invalid: OnInvalid,
-        keep_bytes: int,
-    ) -> Held:
-        """Read a source once and keep its vectors where they are, if they fit."""
-
-    def task(self, source: Source, chart: Chart, region: Region, on_invalid: OnInvalid) -> Task:
+        classes: Sequence[Any] | None = None,
+        ranges: Array | None = None,
+    ) -> Task:
         """What to do with the blocks of a source."""
         explain = on_invalid is OnInvalid.RAISE
-        return Task(chart, region, source.shape, source.name, self.kernels, explain)
+        labels = None if classes is None else tuple(classes)
+        return Task(chart, region, source.shape, source.name, self.kernels, explain, labels, ranges)
+
+    def gather(self, source: Source, task: Task, allow_none: bool = False) -> Held:
+        """Vectors to ask queries of: one for each record, or for each person.
+
+        With ``allow_none`` no records at all are a dataset too.
+        """
+        if "person" in source.columns:
+            return self.people(source, task, allow_none)
+        return self.hold(source, task, KEEP_BYTES)
 
     def total(
         self,
@@ -73,20 +87,13 @@ class Engine(ABC):
         return sums, n
 
     def people(
-        self,
-        source: Source,
-        chart: Chart,
-        region: Region,
-        on_invalid: OnInvalid,
-        allow_none: bool = False,
-        most: int | None = None,
+        self, source: Source, task: Task, allow_none: bool = False, most: int | None = None
     ) -> HeldPeople:
         """Read a source whose records say whose they are: a vector for each person.
 
         With ``most``, a person counts by the number of their records up to that.
         """
-        task = self.task(source, chart, region, on_invalid)
-        people = People(region, 1, len(region.center))
+        people = People(task)
 
         def added() -> Iterator[Totals]:
             for cells in self.each(source, cells_of, task):

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from spdp.charts import Chart
-from spdp.choices import OnInvalid
 from spdp.data.source import Source, read_piece
 from spdp.engines.base import Engine, collect
 from spdp.engines.task import (
     Array,
     Held,
     Ints,
+    Task,
     counted,
     thinned,
     totals_of_vectors,
@@ -24,7 +23,6 @@ from spdp.engines.task import (
     vectors_of,
 )
 from spdp.errors import DataError
-from spdp.kernels import Region
 from spdp.queries import Query
 
 __all__ = ["DaskEngine"]
@@ -41,15 +39,7 @@ class DaskEngine(Engine):
     def each(self, source: Source, work: Any, *args: Any) -> Iterator[Any]:
         return results_of(self._submit(source, work, *args))
 
-    def hold(
-        self,
-        source: Source,
-        chart: Chart,
-        region: Region,
-        on_invalid: OnInvalid,
-        keep_bytes: int,
-    ) -> Held:
-        task = self.task(source, chart, region, on_invalid)
+    def hold(self, source: Source, task: Task, keep_bytes: int) -> Held:
         return _RemoteHeld(self, source, self._submit(source, vectors_of, task))
 
     def _submit(self, source: Source, work: Any, *args: Any) -> list[Any]:

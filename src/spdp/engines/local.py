@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from spdp.charts import Chart
-from spdp.choices import OnInvalid
 from spdp.data.source import Source
 from spdp.engines.base import Engine, collect
 from spdp.engines.task import (
@@ -25,7 +23,7 @@ from spdp.engines.task import (
     vectors_of,
 )
 from spdp.errors import DataError
-from spdp.kernels import Region, kernels_for
+from spdp.kernels import kernels_for
 from spdp.queries import Query
 
 __all__ = ["HeldArray", "LocalEngine"]
@@ -43,15 +41,7 @@ class LocalEngine(Engine):
     def each(self, source: Source, work: Any, *args: Any) -> Iterator[Any]:
         return (work(block, *args) for block in source.blocks())
 
-    def hold(
-        self,
-        source: Source,
-        chart: Chart,
-        region: Region,
-        on_invalid: OnInvalid,
-        keep_bytes: int,
-    ) -> Held:
-        task = self.task(source, chart, region, on_invalid)
+    def hold(self, source: Source, task: Task, keep_bytes: int) -> Held:
         return _LocalHeld(self, source, task, keep_bytes)
 
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from spdp.blocks import split
 from spdp.engines.roster import Roster, distinct
 from spdp.engines.task import Array, Fault, Held, Ints, Task, beside_of
-from spdp.kernels import RECORD_NORM, Region, kernels_for
+from spdp.kernels import RECORD_NORM, kernels_for
 from spdp.lattice import fault_of, first_fault
 from spdp.queries import WHOLE, Query, Rows
 
@@ -86,18 +86,16 @@ def _codes(block: Any, task: Task, m: int) -> tuple[Ints, Fault]:
 class People:
     """What every person contributes; grows as blocks come in.
 
-    Parameters
-    ----------
-    region : Region
-        The domain in the chart.
-    classes : int
-        Number of classes; a person has a cell in each.
-    width : int
-        Coordinates of a cell: those of a vector, and the covariates.
+    A person has a cell in each class (one without classes), whose coordinates are those
+    of a vector, and the covariates.
     """
 
-    def __init__(self, region: Region, classes: int, width: int) -> None:
-        self.region, self.classes, self.width = region, classes, width
+    def __init__(self, task: Task) -> None:
+        self.region = task.region
+        self.labelled = task.classes is not None
+        classes = 1 if task.classes is None else len(task.classes)
+        width = len(task.region.center) + (0 if task.ranges is None else len(task.ranges))
+        self.classes, self.width = classes, width
         self.roster = Roster()
         self._sums: Ints = np.zeros((0, classes * width), np.int64)
         self._counts: Ints = np.zeros((0, classes), np.int64)
@@ -138,10 +136,10 @@ class People:
         d = len(self.region.center)
         Y = self.region.center + mean[:, :d] * (self.region.radius / RECORD_NORM)
         share = None
-        if self.classes > 1 or most is not None:
+        if self.labelled or most is not None:
             share = _share(m, records[person], most)
         x = mean[:, d:] / RECORD_NORM if self.width > d else None
-        return Rows(Y, label if self.classes > 1 else None, share, x)
+        return Rows(Y, label if self.labelled else None, share, x)
 
 
 def _share(m: Ints, records: Ints, most: int | None) -> Ints:
@@ -173,6 +171,8 @@ def _enlarged(table: Ints, count: int) -> Ints:
 
 class HeldPeople(Held):
     """Vectors of persons, made from their table whenever they are asked for."""
+
+    ordered = False
 
     def __init__(self, people: People, kernels: str | None, most: int | None = None) -> None:
         self.people, self._kernels, self._most = people, kernels, most

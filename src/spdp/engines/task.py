@@ -169,11 +169,14 @@ class Held(ABC):
         Number of records that queries with ``whole=False`` look at.
     d : int
         Dimension of the vectors.
+    ordered : bool
+        Whether places of records are public, so that a part may be chosen by place.
     """
 
     n: int
     m: int
     d: int
+    ordered: bool = True
 
     @abstractmethod
     def look_at(self, stride: int) -> None:

@@ -205,7 +205,7 @@ class Account:
         """Attach released values to the last step, for the certificate."""
         self.steps[-1].update(released)
 
-    def keep(self, value: NDArray[np.float64], certificate: dict[str, Any]) -> None:
+    def keep(self, value: Any, certificate: dict[str, Any]) -> None:
         """Store what was released with the ledger's entry."""
         if self._ledger is not None and self._entry is not None:
             self._ledger.store(self._entry, value, certificate)

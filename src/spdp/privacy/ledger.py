@@ -21,13 +21,12 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spdp.choices import positive
 from spdp.errors import LedgerError, ParameterError
@@ -255,10 +254,12 @@ class Ledger:
     def store(self, entry: int, value: Any, certificate: dict[str, Any]) -> None:
         """Keep a release with its entry and mark it done; what is released is public.
 
+        ``value`` is an array, or several by name.
+
         Only the object that paid may do so, and once. It still may when its entry was
         taken for lost.
         """
-        texts = json.dumps(np.asarray(value).tolist()), json.dumps(certificate)
+        texts = json.dumps(_plain(value)), json.dumps(certificate)
         with self._file.open(write=True) as book:
             result = self._result(book, entry)
             if result.state == "done":
@@ -270,8 +271,8 @@ class Ledger:
             book.conclude(result._replace(state="done", value=texts[0], certificate=texts[1]))
         del self._tokens[entry]
 
-    def recover(self, entry: int) -> tuple[NDArray[np.float64], dict[str, Any]]:
-        """Value and certificate of a release that was paid for and stored."""
+    def recover(self, entry: int) -> tuple[Any, dict[str, Any]]:
+        """Value (or values by name) and certificate of a release that was stored."""
         with self._file.open() as book:
             result = self._result(book, entry)
         if result.value is None or result.certificate is None:
@@ -279,7 +280,10 @@ class Ledger:
                 f"{self.path}: entry {entry} is {result.state}: it was paid for, but no result "
                 "was stored"
             )
-        return np.array(json.loads(result.value)), json.loads(result.certificate)
+        stored, certificate = json.loads(result.value), json.loads(result.certificate)
+        if isinstance(stored, dict):
+            return {name: np.array(value) for name, value in stored.items()}, certificate
+        return np.array(stored), certificate
 
     def _result(self, book: Book, entry: int) -> Result:
         for result in book.results("id = ?", int(entry)):
@@ -357,6 +361,12 @@ def _written(text: str) -> str:
 
 def _claim(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(array) for name, array in value.items()}
+    return np.asarray(value).tolist()
 
 
 def _parsed(text: str | None) -> Any:

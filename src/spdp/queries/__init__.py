@@ -2,6 +2,7 @@
 
 from spdp.kernels import RECORD_NORM
 from spdp.queries.base import WHOLE, Query, Rows, Stated, describe
+from spdp.queries.edge import EdgeCount
 from spdp.queries.shapes import CorrelationSum, ExcessSum
 from spdp.queries.sums import (
     AbsoluteSum,
@@ -20,6 +21,7 @@ __all__ = [
     "AbsoluteSum",
     "CorrelationSum",
     "DistanceSum",
+    "EdgeCount",
     "ExcessSum",
     "Histogram",
     "Query",

@@ -66,6 +66,10 @@ class Query(ABC):
     def sensitivity(self, adjacency: Adjacency) -> int:
         """Bound on the ℓ2 change of the total between adjacent datasets."""
 
+    def stated(self) -> dict[str, Any]:
+        """Numbers besides the kind of query that its sensitivity depends on."""
+        return {}
+
     def over(self, rows: Rows, kernels: Kernels) -> Ints:
         """Sum over rows; a query that looks at more than vectors overrides this."""
         return self.total(rows.Y, kernels)
@@ -88,8 +92,15 @@ def describe(query: Any) -> dict[str, Any]:
     """What was asked, in plain numbers: for audits that compare two runs."""
     facts: dict[str, Any] = {"kind": type(query).__name__}
     for field in fields(query):
-        value = getattr(query, field.name)
-        if is_dataclass(value):
-            value = describe(value)
-        facts[field.name] = value.tolist() if isinstance(value, np.ndarray) else value
+        facts[field.name] = _plain(getattr(query, field.name))
     return facts
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return describe(value)
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, int | float | str | None) else value.key

@@ -12,6 +12,7 @@ from spdp.report import figures, words
 
 __all__ = ["html_report"]
 
+MOST = 12  # matrices that are drawn
 LEVELS = (5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 98, 99)  # of the curve, in percent
 
 
@@ -53,13 +54,18 @@ def _template() -> Any:
 def _figures(release: Release) -> list[tuple[str, str]]:
     """Pairs (SVG, caption)."""
     value, c = release.value, release.certificate
-    drawn = [(figures.heat_map(value), "The released matrix.")]
-    if len(value) in (2, 3) and np.linalg.eigvalsh(value)[0] > 0:
+    drawn = []
+    if value.ndim == 3:
+        drawn = [(figures.heat_map(one), f"Matrix {i}.") for i, one in enumerate(value[:MOST])]
+    elif value.ndim == 2:
+        drawn = [(figures.heat_map(value), "The released matrix.")]
+    if value.shape in ((2, 2), (3, 3)) and np.linalg.eigvalsh(value)[0] > 0:
         caption = "Its ellipse." if len(value) == 2 else "Its ellipsoid, seen along each axis."
         drawn.append((figures.ellipses(value), caption))
-    bounds = {level: release.error_bound(level / 100) for level in LEVELS}
-    curve = figures.error_curve(bounds, c["distance"])
-    drawn.append((curve, "The error stays below a distance with at least this probability."))
+    if c["error_bound"] is not None:
+        bounds = {level: release.error_bound(level / 100) for level in LEVELS}
+        curve = figures.error_curve(bounds, c["distance"])
+        drawn.append((curve, "The error stays below a distance with at least this probability."))
     return drawn
 
 

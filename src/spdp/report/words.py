@@ -33,7 +33,10 @@ class Verdict(NamedTuple):
 
 def heading(c: Certificate) -> str:
     kind = "Private" if c["private"] else "Simulated"
-    return f"{kind} {c['k']}×{c['k']} matrix"
+    shape = next(iter(c["arrays"].values()))
+    if len(shape) == 3:
+        return f"{kind} {shape[1]}×{shape[2]} matrices, {shape[0]} of them"
+    return f"{kind} {'×'.join(map(str, shape))} matrix"
 
 
 def subject(c: Certificate) -> str:
@@ -74,6 +77,8 @@ def _rounding(c: Certificate) -> list[str]:
 
 def accuracy(c: Certificate) -> str:
     """The 95 % bound, as a bound on the error that :func:`coverage` describes."""
+    if c["error_bound"] is None:
+        return "No bound on the error is stated."
     return (
         f"With a probability of at least 95 %, the {c['distance']} distance from this matrix "
         f"to what it estimates is at most {c['error_bound']['95%']:.4g}."
@@ -95,11 +100,17 @@ def facts(c: Certificate) -> dict[str, str]:
         COUNTED.get(c["unit"], "records"): _size(c),
         "domain": _domain(c["domain"]),
         "error, rms": _rms(c),
-        "error, 95 %": f"at most {c['error_bound']['95%']:.4g} ({c['distance']})",
+        "error, 95 %": _bound(c),
         "within reach, 95 %": _within(c),
+        "outside the domain": _outside(c),
         "the error covers": c["error_statement"],
     }
     return {name: text for name, text in rows.items() if text}
+
+
+def _bound(c: Certificate) -> str | None:
+    bound = c["error_bound"]
+    return None if bound is None else f"at most {bound['95%']:.4g} ({c['distance']})"
 
 
 def _guarantee(c: Certificate) -> str:
@@ -135,6 +146,14 @@ def _domain(domain: dict[str, Any] | None) -> str | None:
 def _rms(c: Certificate) -> str | None:
     square = c["expected_squared_error"]
     return None if square is None else f"{sqrt(square):.4g} ({c['distance']})"
+
+
+def _outside(c: Certificate) -> str | None:
+    """The private estimate of how many records lie at the domain's edge."""
+    if c["outside"] is None:
+        return None
+    share, sd = c["outside"]["share"], c["outside"]["sd"]
+    return f"about {share:.0%} of the {c['unit']}s, or at its edge (± {2 * sd:.0%})"
 
 
 def _within(c: Certificate) -> str | None:

@@ -29,12 +29,14 @@ from spdp.errors import ParameterError
 from spdp.privacy.account import Account, Seed
 from spdp.privacy.bounds import Bound
 from spdp.privacy.costs import Budget
+from spdp.privacy.laws import mean_of
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM
 from spdp.release import Release, publish, stated_bounds
 from spdp.statistics.plan import OneShot, plan_one_shot, settle_method
 from spdp.statistics.reference import Reference
-from spdp.statistics.search import KEEP_BYTES, Found, Search
+from spdp.statistics.search import Found, Search
+from spdp.statistics.search.outside import at_far_edge, warn_outside
 from spdp.statistics.sums import LatticeSum
 
 __all__ = ["private_mean", "release_sum"]
@@ -157,18 +159,19 @@ def private_mean(
     if ledger is not None:
         engine.check_data(source, ledger)
     region = domain.region(source.k, chart)
+    task = engine.task(source, chart, region, policy)
     people, n = None, source.n
     if grouped:
         # where their number is private, whether there are any is private too
-        people = engine.people(source, chart, region, policy, shot.query.weight > 0, max_records)
+        people = engine.people(source, task, shot.query.weight > 0, max_records)
         n = people.n
     wanted = settle_method(method, shot, n, epsilon, delta, mechanism)
     paying: dict[str, Any] = {"ledger": ledger, "label": label, "random_state": random_state}
     paying["unit"] = Unit.PERSON if grouped else Unit.RECORD
     if wanted is Method.ADAPTIVE:
         account = Account(Budget.gaussian(epsilon, delta), **paying)
-        held = people or engine.hold(source, chart, region, policy, KEEP_BYTES)
-        search = Search(held, account, region, chart.blocks(source.k), reference)
+        held = people or engine.gather(source, task)
+        search = Search(held, account, region, chart, reference)
         return _adaptive(search, domain, chart)
     account = Account(shot.budget, shot.adjacency, **paying)
     if people is not None:
@@ -230,6 +233,8 @@ def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int)
     y = chart.project(region.center + noisy[: len(region.center)] * (query.step / count), region)
     z = chart.representable(y)
     law, shift = shot.law(count), float(np.linalg.norm(z - y))
+    if at_far_edge(y, region, mean_of(law)):
+        warn_outside(None, account.unit)
     return publish(
         account,
         chart.matrices(z),
@@ -254,6 +259,8 @@ def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int)
 def _adaptive(search: Search, domain: Domain, chart: Chart) -> Release:
     """Run a search, and say what its last answer means."""
     found = search.run()
+    if found.outside is not None and found.outside.clearly:
+        warn_outside(found.outside.share, search.account.unit)
     account, last = search.account, search.account.steps[-1]
     reference = search.reference
     y = chart.project(found.y, search.region)
@@ -277,6 +284,7 @@ def _adaptive(search: Search, domain: Domain, chart: Chart) -> Release:
         sigma=last["scale"] * last["radius"] / RECORD_NORM / search.n,
         lattice_step=last["radius"] / RECORD_NORM,
         reference=None if reference is None else reference.digest,
+        outside=None if found.outside is None else found.outside.describe(),
     )
 
 

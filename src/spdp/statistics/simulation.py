@@ -148,11 +148,10 @@ def simulate(
     assert budget.mu is not None
     scaled = replace(budget, mu=budget.mu * (n / len(Y)))
     held, region, truth = HeldArray(Y), population.region, Y.mean(axis=0)
-    blocks = chart.blocks(chart.size(Y.shape[1]))
     squares, bounds = [], []
     for run in range(runs):
         account = Account(scaled, random_state=np.random.default_rng([seed, run]))
-        found = Search(held, account, region, blocks, reference).run()
+        found = Search(held, account, region, chart, reference).run()
         error = chart.project(found.y, region) - truth
         squares.append(float(error @ error))
         bounds.append(found.bound.at(0.95))

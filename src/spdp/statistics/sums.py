@@ -81,7 +81,7 @@ class LatticeSum:
         query = whole_domain_sum(region)
         chosen = engine or engine_for(source)
         if "person" in source.columns:
-            people = chosen.people(source, chart, region, policy)
+            people = chosen.people(source, chosen.task(source, chart, region, policy))
             total, n, unit = people.total(query), people.n, Unit.PERSON
         else:
             (total,), n = chosen.total(source, chart, region, [query], policy)

@@ -4,6 +4,8 @@ A public domain is far wider than the data in it. Means of a flat metric are mea
 R^d, so a few cheap private queries find centre, spread and shape, and the mean is taken
 in an ellipsoid as small as the data:
 
+0. *edge*: how many records lie at the domain's edge, which is where clipping puts those
+   outside; it steers nothing, but tells of a wrong unit;
 1. *rounds*: a noisy mean clipped to the current ball, shrunk toward its centre, is the
    next centre; a noisy mean distance to it sets the next, smaller ball;
 2. *shape*: mean absolute values per coordinate, then the correlation matrix in those
@@ -27,19 +29,22 @@ and sensitivity are in :mod:`spdp.queries`; shares of μ² add up to at most 1 i
 account.
 """
 
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from spdp.charts import Chart
 from spdp.engines import Held
 from spdp.frame import Frame
 from spdp.kernels import Region
 from spdp.privacy.account import Account
 from spdp.privacy.bounds import ELLIPSOID_PART, RETREAT_PART
-from spdp.queries import RECORD_NORM, AbsoluteSum, CorrelationSum, Histogram
+from spdp.queries import RECORD_NORM, AbsoluteSum, CorrelationSum, EdgeCount, Histogram
 from spdp.statistics.reference import Reference
+from spdp.statistics.search.outside import Outside
 from spdp.statistics.search.shape import axis_frame, principal_frame, spreads
 from spdp.statistics.search.shrink import (
     COVERED_FROM,
@@ -58,6 +63,9 @@ Array = NDArray[np.float64]
 ROUNDS_FROM, TRACE_FROM, SHAPE_FROM, CORRELATE_FROM, REFERENCE_UP_TO = 4.0, 2.0, 18.0, 30.0, 15.0
 MANY = 20  # dimensions from which a trace or a ball in a full domain are worth their price
 CORRELATE_UP_TO = 500  # dimensions: beyond, the matrix costs more time than it gains
+# Looking at the edge: records looked at, share of μ² for a noise of 1/20, and how clear
+# it must be.
+EDGE_LOOKS, EDGE_FACTOR, EDGE_LEAST, EDGE_MOST, EDGE_SEEN = 4096, 20.0, 0.0005, 0.02, 4.0
 # Rounds. A share (factor/resolution)² of μ² makes the ball shrink to about half its
 # radius.
 MAX_ROUNDS = 8
@@ -94,8 +102,8 @@ class Search(State):
 
     Parameters
     ----------
-    blocks : list of array (d, p)
-        Groups of coordinates of one kind, those of the chart.
+    chart : Chart
+        The metric, for its groups of coordinates and its domain's edge.
     reference : Reference, optional
         Where the data are expected to lie, from data that are already public.
     """
@@ -105,12 +113,12 @@ class Search(State):
         held: Held,
         account: Account,
         region: Region,
-        blocks: list[Array],
+        chart: Chart,
         reference: Reference | None = None,
     ) -> None:
         super().__init__(held, account, region)
         self.reference = reference
-        self.blocks = blocks
+        self.chart, self.blocks = chart, chart.blocks(chart.size(self.d))
         # mean over the domain of the first round, and its noise
         self.first: tuple[Array, float] = (np.zeros(self.d), np.inf)
         # centre found in the last shape, its noise and radius
@@ -119,7 +127,8 @@ class Search(State):
 
     def run(self) -> Found:
         """The steps of this module's text."""
-        return self.back(self.steps())
+        outside = self.ask_outside()
+        return replace(self.back(self.steps()), outside=outside)
 
     def steps(self) -> Found:
         """The steps, in the coordinates in which the last of them was taken."""
@@ -149,6 +158,20 @@ class Search(State):
         return share
 
     # --- steps
+
+    def ask_outside(self) -> Outside | None:
+        """Share of the records at the domain's edge, if it can be seen."""
+        stride = max(1, self.m // EDGE_LOOKS) if self.held.ordered else 1
+        looks = self.m / stride
+        if looks * self.mu * sqrt(EDGE_MOST) < EDGE_SEEN:
+            return None
+        share = clip((EDGE_FACTOR / (looks * self.mu)) ** 2, EDGE_LEAST, EDGE_MOST)
+        query = EdgeCount("edge", self.chart, self.region, stride)
+        answer = self.account.measure(query, self.held.total(query), share)
+        unit = 1.0 / query.unit / looks
+        outside = Outside(clip(float(answer.values[0]) * unit, 0.0, 1.0), answer.scale * unit)
+        self.account.note(**outside.describe())
+        return outside
 
     def find_ball(self, rounds: int) -> bool:
         """Shrink the ball round by round; False if the data fill the domain."""

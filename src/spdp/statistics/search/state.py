@@ -18,6 +18,7 @@ from spdp.privacy.account import Account
 from spdp.privacy.bounds import Bound
 from spdp.privacy.laws import weighted_chi2_law
 from spdp.queries import RECORD_NORM, DistanceSum, ExcessSum, VectorSum
+from spdp.statistics.search.outside import Outside
 
 __all__ = ["Excess", "Found", "State", "clip", "resolution"]
 
@@ -63,6 +64,7 @@ class Found:
     within: Bound | None = None
     center: Array | None = None
     reach: float | None = None
+    outside: Outside | None = None
 
 
 class State:

@@ -1,0 +1,111 @@
+"""What every statistic starts with: records, chart, domain, and an account to pay from.
+
+*Enforced.* All options are checked, and a ledger's data, before records are read;
+records are read before anything is paid; whatever leaves is asked through the account.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.charts import Chart, chart_of
+from spdp.choices import Adjacency, OnInvalid, Unit, choose
+from spdp.data.columns import beside
+from spdp.data.source import Source, as_source
+from spdp.domain import Domain, check_domain
+from spdp.engines import Engine, Held, engine_for
+from spdp.errors import ParameterError
+from spdp.kernels import Region
+from spdp.privacy.account import Account, Seed
+from spdp.privacy.costs import Budget
+from spdp.privacy.ledger import Ledger
+
+__all__ = ["Setting", "prepare"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A dataset in its chart and domain, and the account of one release of it."""
+
+    source: Source
+    chart: Chart
+    domain: Domain
+    region: Region
+    engine: Engine
+    policy: OnInvalid
+    account: Account
+
+    @property
+    def unit(self) -> Unit:
+        """Whose data are protected."""
+        return Unit.PERSON if "person" in self.source.columns else Unit.RECORD
+
+    @property
+    def private_count(self) -> bool:
+        """Whether the number of records (or persons) is protected too."""
+        return self.account.adjacency is Adjacency.ADD_REMOVE
+
+    def gather(
+        self,
+        classes: Sequence[Any] | None = None,
+        ranges: NDArray[np.float64] | None = None,
+    ) -> Held:
+        """Vectors of all records, or persons, with their class or covariates."""
+        task = self.engine.task(self.source, self.chart, self.region, self.policy, classes, ranges)
+        return self.engine.gather(self.source, task, self.private_count)
+
+    def facts(self) -> dict[str, Any]:
+        """What certificates of all statistics say alike."""
+        return {
+            "metric": self.chart.name,
+            "distance": self.chart.distance,
+            "k": self.source.k,
+            "parts": self.source.parts,
+            "domain": self.domain.describe(),
+        }
+
+
+def prepare(
+    X: Any,
+    *,
+    epsilon: float,
+    delta: float,
+    domain: Domain,
+    metric: str = "logeuclid",
+    adjacency: str = "replace-one",
+    groups: Any = None,
+    on_invalid: str = "raise",
+    ledger: Ledger | None = None,
+    label: str | None = None,
+    random_state: Seed = None,
+    engine: Engine | None = None,
+    classes_of: Any = None,
+    covariates: Any = None,
+) -> Setting:
+    """Check the options that statistics of Gaussian noise share.
+
+    They are named as in :func:`spdp.private_mean`; ``classes_of`` and ``covariates``
+    stand beside the records.
+    """
+    policy = choose(OnInvalid, on_invalid, "on_invalid")
+    neighbours = choose(Adjacency, adjacency, "adjacency")
+    if not delta > 0:
+        raise ParameterError("this statistic needs Gaussian noise: delta must be positive")
+    source = beside(as_source(X), person=groups, label=classes_of, x=covariates)
+    chart = chart_of(metric, source.parts)
+    region = check_domain(domain).region(source.k, chart)
+    chosen = engine or engine_for(source)
+    account = Account(
+        Budget.gaussian(epsilon, delta),
+        neighbours,
+        ledger=ledger,
+        label=label,
+        random_state=random_state,
+        unit=Unit.PERSON if "person" in source.columns else Unit.RECORD,
+    )
+    if ledger is not None:
+        chosen.check_data(source, ledger)
+    return Setting(source, chart, domain, region, chosen, policy, account)

@@ -38,7 +38,7 @@ __all__ = [
 
 NAME = "native"
 # above, LAPACK's blocked algorithms win
-MAX_K = 64 if _native.instruction_set() == "baseline" else 128
+MAX_K = 64 if _native.instruction_set() == "baseline" else 512
 EIGH, LOGM, EXPM, LOGSUM, LOGVEC, ENCODE, LATTICE_SUM = range(7)
 
 if _native.LATTICE_BITS != constants.LATTICE_BITS:

@@ -23,6 +23,7 @@ constexpr double NEAR_NORM = LATTICE * LATTICE * (1.0 - 0x1p-20);  // float norm
 constexpr int MAX_SWEEPS_PER_EIGENVALUE = 40;
 constexpr int64_t FLUSH = 1 << 20;                // additions after which double accumulators are emptied (2^30 * 2^20 < 2^53)
 constexpr double UNDERFLOW_SQUARE = 1e-280;
+constexpr double NEGLIGIBLE = 1.2325951644078309e-32;  // square of a coupling, relative to its neighbours
 
 struct Free {
     void operator()(void* p) const { std::free(p); }
@@ -33,6 +34,12 @@ template <class T> std::unique_ptr<T[], Free> buffer(size_t count) {
     std::memset(p, 0, count * sizeof(T));
     return std::unique_ptr<T[], Free>(static_cast<T*>(p));
 }
+
+}  // namespace SPDP_ISA
+
+#include "large.hpp"
+
+namespace SPDP_ISA {
 
 // Rotate rows [row, row + R) of V by the sweep's rotations in columns [lo, hi].
 template <int R, class P> INLINE void rotate_rows(P* V, int k, int row, int lo, int hi, const P* c, const P* s) {
@@ -252,7 +259,7 @@ template <int K, int N> struct Solver final : Worker {
             P first = 0.0, last = double(k - 1), dl = 0.0, dl1 = 0.0, el = 1.0, dm = d[k - 1];
             int lo = k, hi = 0;
             for (int i = 0; i < k - 1; ++i) {
-                const M small = e[i] * e[i] <= 1.2325951644078309e-32 * abs(d[i] * d[i + 1]) + UNDERFLOW_SQUARE;
+                const M small = e[i] * e[i] <= NEGLIGIBLE * abs(d[i] * d[i + 1]) + UNDERFLOW_SQUARE;
                 e[i] = select(small, P(0.0), e[i]);
                 const M opens = ~(small | started), closes = small & started & ~ended;
                 first = select(opens, P(double(i)), first);
@@ -608,6 +615,7 @@ void rotate_pass(const RotateJob& job, int64_t begin, int64_t end) {
 template <int K> Worker* make(int k) { return new Solver<K, (K > 0 && K <= 12) ? 2 : 1>(k); }
 
 Worker* make_worker(int k) {
+    if (k >= LARGE) return new Large(k);
     switch (k) {
         case 1: return make<1>(k);
         case 2: return make<2>(k);

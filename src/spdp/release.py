@@ -25,6 +25,7 @@ from spdp.verification import Check, checks
 __all__ = ["Release", "publish"]
 
 STATED = {"95%": 0.95, "99%": 0.99}  # levels of the bounds in a certificate
+PLAIN = json.JSONEncoder(allow_nan=False)
 CERTIFICATE, MEAN, REPORT = "certificate.json", "mean.npy", "report.html"
 
 
@@ -106,7 +107,7 @@ class Release:
         frozen = np.array(value, dtype=np.float64)
         self.__dict__["_value"] = np.frombuffer(frozen.tobytes()).reshape(frozen.shape)
         # text cannot be changed by whoever holds a part of it; nor can it hold a NaN
-        self.__dict__["_certificate"] = json.dumps(certificate, allow_nan=False)
+        self.__dict__["_certificate"] = PLAIN.encode(certificate)
         self.__dict__["_signature"] = signature
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -35,11 +35,12 @@ template <class T> std::unique_ptr<T[], Free> buffer(size_t count) {
     return std::unique_ptr<T[], Free>(static_cast<T*>(p));
 }
 
-}  // namespace SPDP_ISA
-
-#include "large.hpp"
-
-namespace SPDP_ISA {
+// Which matrices the lanes hold: one after the other, or some that were picked.
+struct Consecutive {
+    int64_t begin;
+    INLINE int64_t operator[](int lane) const { return begin + lane; }
+};
+typedef const int64_t* Picked;
 
 // Rotate rows [row, row + R) of V by the sweep's rotations in columns [lo, hi].
 template <int R, class P> INLINE void rotate_rows(P* V, int k, int row, int lo, int hi, const P* c, const P* s) {
@@ -173,9 +174,10 @@ template <int K, int N> struct Solver final : Worker {
             }
     }
 
+    // Tridiagonal form in d and e, reflectors in the rows of A left of the diagonal, 1/h of each in work.
     INLINE void tridiagonalise() {
         const int k = size();
-        P* h = work;           // 1/h of each reflector, 0 where there is none
+        P* h = work;           // 0 where there is no reflector
         P* p = work + k;
         for (int i = k - 1; i >= 2; --i) {
             P* v = A + i * k;  // row i left of the diagonal; becomes the reflector
@@ -219,6 +221,11 @@ template <int K, int N> struct Solver final : Worker {
             d[1] = A[k + 1];
             e[0] = A[k];
         }
+    }
+    INLINE void form_vectors() {
+        const int k = size();
+        const P* h = work;
+        P* p = work + k;
         for (int i = 0; i < k; ++i)
             for (int j = 0; j < k; ++j) V[i * k + j] = P(i == j ? 1.0 : 0.0);
         for (int i = 2; i < k; ++i) {  // V <- (I - v v'/h) V on the leading i x i block
@@ -330,6 +337,7 @@ template <int K, int N> struct Solver final : Worker {
         }
         const M f = flip();
         tridiagonalise();
+        form_vectors();
         const M busy = ql();
         unflip(f);
         return busy;
@@ -372,10 +380,10 @@ template <int K, int N> struct Solver final : Worker {
         }
     }
 
-    void store_matrices(const Job& job, int64_t begin, int lanes) {
+    template <class Place> void store_matrices(const Job& job, Place place, int lanes) {
         const int k = size();
         for (int lane = 0; lane < lanes; ++lane) {
-            double* out = job.out + (begin + lane) * k * k;
+            double* out = job.out + place[lane] * k * k;
             int at = k;
             for (int i = 0; i < k; ++i) {
                 out[i * k + i] = y[i].lanes()[lane];
@@ -384,14 +392,14 @@ template <int K, int N> struct Solver final : Worker {
         }
     }
 
-    void store_eigen(const Job& job, int64_t begin, int lanes, const P& scale) {
+    template <class Place> void store_eigen(const Job& job, Place place, int lanes, const P& scale) {
         const int k = size();
         std::vector<int> order(k);
         for (int lane = 0; lane < lanes; ++lane) {
             for (int i = 0; i < k; ++i) order[i] = i;
             std::sort(order.begin(), order.end(), [&](int a, int b) { return d[a].lanes()[lane] < d[b].lanes()[lane]; });
-            double* values = job.values + (begin + lane) * k;
-            double* vectors = job.out + (begin + lane) * k * k;
+            double* values = job.values + place[lane] * k;
+            double* vectors = job.out + place[lane] * k * k;
             for (int i = 0; i < k; ++i) {
                 values[i] = std::ldexp(d[order[i]].lanes()[lane], int(scale.lanes()[lane]));
                 for (int j = 0; j < k; ++j) vectors[j * k + i] = V[j * k + order[i]].lanes()[lane];
@@ -444,7 +452,6 @@ template <int K, int N> struct Solver final : Worker {
 
     // --- one batch of up to W matrices -------------------------------------------------------------------------------
     void batch(const Job& job, int64_t begin, int lanes) {
-        const int k = size(), dim = k * (k + 1) / 2;
         if (job.single)
             load<float>(job, begin, lanes);
         else
@@ -452,7 +459,13 @@ template <int K, int N> struct Solver final : Worker {
         P shift, largest;
         M finite, symmetric;
         prepare(job.single, job.slack, shift, largest, finite, symmetric);
-        const M stuck = decompose();
+        finish(job, Consecutive{begin}, lanes, shift, largest, finite, symmetric, decompose());
+    }
+    // What follows the decomposition of prepared matrices.
+    template <class Place>
+    INLINE void finish(const Job& job, Place place, int lanes, const P& shift, const P& largest, const M& finite,
+                       const M& symmetric, const M& stuck) {
+        const int k = size(), dim = k * (k + 1) / 2;
         M positive = ~none<N>();
         const bool clipped = job.mode >= LOGVEC, logs = clipped || job.mode == LOGM || job.mode == LOGSUM;
         P* values = work;
@@ -485,26 +498,26 @@ template <int K, int N> struct Solver final : Worker {
         }
         for (int lane = 0; lane < lanes; ++lane) {
             const auto is = [lane](const M& m) { return reinterpret_cast<const int64_t*>(m.v)[lane] != 0; };
-            job.status[begin + lane] = !is(finite)      ? NOT_FINITE
+            job.status[place[lane]] = !is(finite)      ? NOT_FINITE
                                        : !is(symmetric) ? NOT_SYMMETRIC
                                        : is(stuck)      ? NOT_CONVERGED
                                        : !is(positive)  ? NOT_POSITIVE
                                                         : OK;
         }
-        if (job.mode == EIGH) return store_eigen(job, begin, lanes, shift);
+        if (job.mode == EIGH) return store_eigen(job, place, lanes, shift);
         compose(values);
         if (job.mode == LOGM || job.mode == LOGSUM)
             for (int lane = 0; lane < lanes; ++lane)
-                job.values[begin + lane] = std::ldexp(low.lanes()[lane], int(shift.lanes()[lane]));
+                job.values[place[lane]] = std::ldexp(low.lanes()[lane], int(shift.lanes()[lane]));
         M usable = finite & symmetric & positive & ~stuck;
         for (int lane = lanes; lane < W; ++lane) reinterpret_cast<int64_t*>(usable.v)[lane] = 0;
         switch (job.mode) {
             case LOGM:
-            case EXPM: store_matrices(job, begin, lanes); break;
+            case EXPM: store_matrices(job, place, lanes); break;
             case LOGSUM: {
                 P weight = 1.0;
                 if (job.weights)
-                    for (int lane = 0; lane < lanes; ++lane) weight.lanes()[lane] = job.weights[begin + lane];
+                    for (int lane = 0; lane < lanes; ++lane) weight.lanes()[lane] = job.weights[place[lane]];
                 weight = select(usable, weight, P(0.0));
                 for (int j = 0; j < dim; ++j) acc[j] += y[j] * weight;
                 break;
@@ -512,12 +525,12 @@ template <int K, int N> struct Solver final : Worker {
             case LOGVEC:
                 for (int lane = 0; lane < lanes; ++lane)
                     for (int j = 0; j < dim; ++j)
-                        job.out[(begin + lane) * dim + j] = job.status[begin + lane] == OK ? y[j].lanes()[lane] : 0.0;
+                        job.out[place[lane] * dim + j] = job.status[place[lane]] == OK ? y[j].lanes()[lane] : 0.0;
                 break;
             case ENCODE:
                 encode(job, usable);
                 for (int lane = 0; lane < lanes; ++lane)
-                    for (int j = 0; j < dim; ++j) job.codes[(begin + lane) * dim + j] = int64_t(y[j].lanes()[lane]);
+                    for (int j = 0; j < dim; ++j) job.codes[place[lane] * dim + j] = int64_t(y[j].lanes()[lane]);
                 break;
             default:
                 encode(job, usable);
@@ -529,7 +542,47 @@ template <int K, int N> struct Solver final : Worker {
     void run(const Job& job, int64_t begin, int64_t end) override {
         for (int64_t i = begin; i < end; i += W) batch(job, i, int(std::min<int64_t>(W, end - i)));
     }
+
+    // --- matrices that come in tridiagonal form, one by one ------------------------------------------------------------
+    struct Arrivals {
+        P shift = 0.0, largest = 1.0;
+        M finite = none<N>(), symmetric = none<N>(), flipped = none<N>();
+        int64_t index[W];
+        int count = 0;
+    } arrived;
+
+    static INLINE void mark(M& mask, int lane, bool yes) { reinterpret_cast<int64_t*>(mask.v)[lane] = yes ? -1 : 0; }
+    void put_lane(int lane, const double* matrix, int stride, const double* on, const double* off, const double* inverse) {
+        const int k = size();
+        for (int i = 0; i < k; ++i) {
+            d[i].lanes()[lane] = on[i];
+            e[i].lanes()[lane] = off[i];
+            work[i].lanes()[lane] = inverse[i];
+            for (int j = 0; j < i; ++j) A[i * k + j].lanes()[lane] = matrix[size_t(i) * stride + j];
+        }
+    }
+    bool full() const { return arrived.count == W; }
+    void finish_arrivals(const Job& job) {
+        if (arrived.count == 0) return;
+        const int lanes = arrived.count, k = size();
+        for (int lane = lanes; lane < W; ++lane)
+            for (int i = 0; i < k; ++i) {  // the identity
+                d[i].lanes()[lane] = 1.0;
+                e[i].lanes()[lane] = work[i].lanes()[lane] = 0.0;
+            }
+        form_vectors();
+        const M stuck = ql();
+        unflip(arrived.flipped);
+        finish(job, Picked(arrived.index), lanes, arrived.shift, arrived.largest, arrived.finite, arrived.symmetric, stuck);
+        arrived = Arrivals();
+    }
 };
+
+}  // namespace SPDP_ISA
+
+#include "large.hpp"
+
+namespace SPDP_ISA {
 
 // Rows [begin, end) of a vector pass; `total` (d,) receives exact integer sums.
 void vector_pass(const VectorJob& job, int64_t begin, int64_t end, int64_t* total) {

@@ -2,7 +2,8 @@
 //
 // Householder reduction to a tridiagonal T, each rank-two update fused with the next product. Then the logarithm takes
 // the short way where no eigenvalue is clipped: log T is a sum of resolvents (poles.hpp), and the reflectors bring it
-// back, without eigenvectors. Everything else goes the long way, by implicit QL. Which way depends on the record alone.
+// back, without eigenvectors. Everything else goes the long way, by implicit QL: in lanes beside other matrices up to
+// SIDE_BY_SIDE, since there the recurrences wait for each other, alone above. Which way depends on the record alone.
 #pragma once
 #include "kernel.hpp"
 #include "pack.hpp"
@@ -21,9 +22,14 @@ typedef double Stored __attribute__((vector_size(8 * LANES), may_alias));
 INLINE Vec at(const double* p) { return *reinterpret_cast<const Stored*>(p); }
 INLINE void put(double* p, Vec x) { *reinterpret_cast<Stored*>(p) = x; }
 INLINE double total(Vec x) {
-    double sum = 0;
-    for (int l = 0; l < LANES; ++l) sum += x[l];
-    return sum;
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+    return _mm512_reduce_add_pd((__m512d)x);
+#elif defined(__AVX2__)
+    const __m128d half = _mm_add_pd(_mm256_castpd256_pd128((__m256d)x), _mm256_extractf128_pd((__m256d)x, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
+#else
+    return x[0] + x[1];
+#endif
 }
 INLINE double dot(const double* a, const double* b, int n) {  // n a multiple of LANES
     Vec sum = {};
@@ -33,6 +39,7 @@ INLINE double dot(const double* a, const double* b, int n) {  // n a multiple of
 inline int padded(int n) { return (n + LANES - 1) / LANES * LANES; }
 
 struct Large final : Worker {
+    static constexpr int SIDE_BY_SIDE = 128;             // beyond, the lanes' matrices leave the second-level cache
     static constexpr int ROWS = LANES < 4 ? LANES : 4;   // rows that share the loads of a pass
     static constexpr int SWEEPS = 24;                    // whose rotations are applied together
     static constexpr int WIDE = 4;                       // vectors of a row that a rotation moves at once
@@ -46,6 +53,7 @@ struct Large final : Worker {
     std::vector<int> low, high;                          // windows of the sweeps whose rotations wait
     int64_t pending = 0;
     std::vector<int64_t> sums;
+    std::unique_ptr<Solver<0, 1>> lanes;                 // for the long way, or null
     // of the record at hand
     double shift = 0, largest = 0;
     bool finite = false, symmetric = false, flipped = false;
@@ -62,6 +70,7 @@ struct Large final : Worker {
         ratio = resolvents.get();
         diagonal = ratio + size_t(kp) * (MAX_POLES / 8);
         sums.assign(dim, 0);
+        if (k <= SIDE_BY_SIDE) lanes.reset(new Solver<0, 1>(k));
     }
 
     // --- input -----------------------------------------------------------------------------------------------------
@@ -536,9 +545,12 @@ struct Large final : Worker {
             to[j] += sums[j];
             sums[j] = 0;
         }
+        if (lanes) lanes->lattice_sum(to);
     }
     void log_sum(double* to) override {
-        std::copy(acc, acc + dim, to);
+        std::fill(to, to + dim, 0.0);
+        if (lanes) lanes->log_sum(to);
+        for (int j = 0; j < dim; ++j) to[j] += acc[j];
         std::fill(acc, acc + dim, 0.0);
     }
 
@@ -588,20 +600,8 @@ struct Large final : Worker {
         }
         return !finite ? NOT_FINITE : !symmetric ? NOT_SYMMETRIC : !converged ? NOT_CONVERGED : !positive ? NOT_POSITIVE : OK;
     }
-    // y = vecd of the logarithm or exponential, by the shorter way; EIGH leaves eigenvectors instead.
-    uint8_t solve(const Job& job, double& least) {
-        const bool clipped = job.mode >= LOGVEC, logs = clipped || job.mode == LOGM || job.mode == LOGSUM;
-        tridiagonalise();
-        int bottom = 0;
-        const Poles* poles = logs && finite && symmetric ? short_way(job, clipped, bottom) : nullptr;
-        if (poles) {
-            const double scale = std::ldexp(1.0, -bottom);
-            least = clipped ? 0.0 : smallest(1.0 / scale);
-            sum_resolvents(*poles, scale, poles->constant + (bottom + shift) * M_LN2);
-            bring_back();
-            flatten(F);
-            return OK;
-        }
+    // y = vecd of the logarithm or exponential by the long way; EIGH leaves eigenvectors instead.
+    uint8_t solve(const Job& job, bool clipped, double& least) {
         form_vectors();
         const bool converged = ql();
         least = *std::min_element(d, d + k);
@@ -611,15 +611,46 @@ struct Large final : Worker {
         flatten(A);
         return status;
     }
+    // y = vecd of the logarithm by the short way.
+    void shorten(const Job& job, bool clipped, const Poles& poles, int bottom, double& least) {
+        const double scale = std::ldexp(1.0, -bottom);
+        if (!clipped) least = smallest(1.0 / scale);
+        sum_resolvents(poles, scale, poles.constant + (bottom + shift) * M_LN2);
+        bring_back();
+        flatten(F);
+    }
+    void join(const Job& job, int64_t index) {
+        auto& there = lanes->arrived;
+        const int lane = there.count++;
+        there.index[lane] = index;
+        there.shift.lanes()[lane] = shift;
+        there.largest.lanes()[lane] = largest;
+        lanes->mark(there.finite, lane, finite);
+        lanes->mark(there.symmetric, lane, symmetric);
+        lanes->mark(there.flipped, lane, flipped);
+        lanes->put_lane(lane, A, kp, d, e, h);
+        if (lanes->full()) lanes->finish_arrivals(job);
+    }
     void one(const Job& job, int64_t index) {
+        const bool clipped = job.mode >= LOGVEC, logs = clipped || job.mode == LOGM || job.mode == LOGSUM;
         if (job.single)
             load<float>(job, index);
         else
             load<double>(job, index);
         prepare(job);
         complete_diagonal();
+        tridiagonalise();
+        int bottom = 0;
         double least = 0;
-        const uint8_t status = job.status[index] = solve(job, least);
+        uint8_t status = OK;
+        const Poles* poles = logs && finite && symmetric ? short_way(job, clipped, bottom) : nullptr;
+        if (poles)
+            shorten(job, clipped, *poles, bottom, least);
+        else if (lanes)
+            return join(job, index);
+        else
+            status = solve(job, clipped, least);
+        job.status[index] = status;
         if (job.mode == LOGM || job.mode == LOGSUM) job.values[index] = std::ldexp(least, int(shift));
         switch (job.mode) {
             case EIGH: return store_eigen(job, index);
@@ -643,7 +674,9 @@ struct Large final : Worker {
         if (++pending == FLUSH) flush();
     }
     void run(const Job& job, int64_t begin, int64_t end) override {
+        if (lanes && (job.mode == EIGH || job.mode == EXPM)) return lanes->run(job, begin, end);
         for (int64_t i = begin; i < end; ++i) one(job, i);
+        if (lanes) lanes->finish_arrivals(job);
     }
 };
 

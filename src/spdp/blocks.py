@@ -169,6 +169,8 @@ def _record(item: Any, shape: Shape, name: str) -> tuple[NDArray[Any], str | Non
 
 def _working(A: NDArray[Any]) -> NDArray[Any]:
     """An array in its working dtype; what does not fit becomes infinite."""
+    if A.dtype == np.float64:
+        return A
     with np.errstate(all="ignore"):
         return A.astype(working_dtype(A.dtype), copy=False)
 

@@ -1,12 +1,13 @@
 """Flat metrics, one file each; CHARTS is the table of them."""
 
 from spdp.charts.base import Chart, clip_to_ball
+from spdp.charts.logchol import LogCholesky
 from spdp.charts.logeuclid import LogEuclidean
 from spdp.errors import ParameterError
 
 __all__ = ["CHARTS", "LOGEUCLID", "Chart", "chart_of", "clip_to_ball"]
 
-CHARTS: dict[str, Chart] = {chart.name: chart for chart in (LogEuclidean(),)}
+CHARTS: dict[str, Chart] = {chart.name: chart for chart in (LogEuclidean(), LogCholesky())}
 LOGEUCLID = CHARTS["logeuclid"]  # what is meant where nobody names a metric
 
 

@@ -59,7 +59,7 @@ def _scaled(law, s):
 def test_theorem_1_distribution_of_the_privacy_loss(chart, summaries):
     f, g = summaries[:2]
     mechanism = TangentGaussian(0.4, 0.9, 1e-3, metric=chart.name)
-    X = np.stack([mechanism.release(f).value for _ in range(1000)])
+    X = np.stack([mechanism.release(f).value for _ in range(2500)])
     var = mechanism.sigma**2
     loss = LogGaussian(f, var, chart.name).logpdf(X) - LogGaussian(g, var, chart.name).logpdf(X)
     law = mechanism.privacy_loss(np.linalg.norm(chart.vector(f) - chart.vector(g)))

@@ -3,11 +3,13 @@
 from spdp.charts.base import Chart, clip_to_ball
 from spdp.charts.logchol import LogCholesky
 from spdp.charts.logeuclid import LogEuclidean
+from spdp.charts.offlog import OffLog
 from spdp.errors import ParameterError
 
 __all__ = ["CHARTS", "LOGEUCLID", "Chart", "chart_of", "clip_to_ball"]
 
-CHARTS: dict[str, Chart] = {chart.name: chart for chart in (LogEuclidean(), LogCholesky())}
+TABLE = (LogEuclidean(), LogCholesky(), OffLog())
+CHARTS: dict[str, Chart] = {chart.name: chart for chart in TABLE}
 LOGEUCLID = CHARTS["logeuclid"]  # what is meant where nobody names a metric
 
 

@@ -90,7 +90,7 @@ def _words(c: dict[str, Any]) -> Iterator[Check]:
         return
     yield _equal("unit", c["unit"], "record")
     yield _equal("mechanism", c["mechanism"], NAMES[_budget_of(c).noise])
-    yield _equal("distance", c["distance"], chart_of(c["metric"]).distance)
+    yield _equal("distance", c["distance"], chart_of(c["metric"], c["reference_point"]).distance)
     methods = (Method.ONESHOT, Method.ADAPTIVE)
     yield Check("method", c["method"] in methods, str(c["method"]))
 
@@ -125,7 +125,7 @@ def _steps(c: dict[str, Any]) -> Iterator[Check]:
 
 def _kinds(c: dict[str, Any]) -> dict[str, Query]:
     """A query of each kind that a mean may ask, by the name of its step."""
-    region = domain_of(c["domain"]).region(c["k"], chart_of(c["metric"]))
+    region = domain_of(c["domain"]).region(c["k"], chart_of(c["metric"], c["reference_point"]))
     frame, weight = Frame.plain(region.center), 0
     if c["adjacency"] == Adjacency.ADD_REMOVE:
         weight = count_weight(len(region.center))
@@ -186,7 +186,9 @@ def _adaptive(c: dict[str, Any]) -> Iterator[Check]:
     yield _same("lattice step", c["lattice_step"], unit, "radius/2³⁰")
     yield _same("sensitivity", c["sensitivity"], 2.0 * last["radius"] / c["n"], "2·radius/n")
     yield _same("sigma", c["sigma"], last["scale"] * unit / c["n"], "σ of the last noise")
-    d = chart_of(c["metric"]).dimension(c["k"])  # units have mean square 1: Σ w²σ² = d·σ²
+    d = chart_of(c["metric"], c["reference_point"]).dimension(
+        c["k"]
+    )  # units have mean square 1: Σ w²σ² = d·σ²
     noise = mean_of(c["error_bound_parts"]["noise"])
     yield _same("noise of the error", noise, d * c["sigma"] ** 2, "d·σ²")
 

@@ -38,3 +38,16 @@ def test_sums_and_references_keep_their_metric(run, refused, budget, records):
     refused(2, "different metrics", "merge", "logchol.sum", "offlog.sum", *budget)
     assert run("reference", records, "-o", "public.npz", "--metric", "logchol")[0] == 0
     refused(2, "'logchol'", "mean", records, *budget, *DOMAIN, "--reference", "public.npz")
+
+
+def test_a_reference_point_is_certified(run, refused, budget, records, tmp_path):
+    C = np.diag([1.0, 2.0, 0.5])
+    np.save(tmp_path / "point.npy", C)
+    options = (records, *DOMAIN, "--reference-point", "point.npy")
+    code, out, _ = run("mean", *options, *budget, "--json")
+    assert code == 0
+    assert json.loads(out)["certificate"]["reference_point"] == C.tolist()
+    assert run("sum", *options, "-o", "whitened.sum")[0] == 0
+    assert run("sum", records, *DOMAIN, "-o", "plain.sum")[0] == 0
+    refused(2, "different reference points", "merge", "whitened.sum", "plain.sum", *budget)
+    refused(3, "nowhere.npy", "mean", records, *budget, *DOMAIN, "--reference-point", "nowhere.npy")

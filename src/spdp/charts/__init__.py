@@ -1,9 +1,12 @@
 """Flat metrics, one file each; CHARTS is the table of them."""
 
+from typing import Any
+
 from spdp.charts.base import Chart, clip_to_ball
 from spdp.charts.logchol import LogCholesky
 from spdp.charts.logeuclid import LogEuclidean
 from spdp.charts.offlog import OffLog
+from spdp.charts.whitened import Whitened
 from spdp.errors import ParameterError
 
 __all__ = ["CHARTS", "LOGEUCLID", "Chart", "chart_of", "clip_to_ball"]
@@ -13,9 +16,17 @@ CHARTS: dict[str, Chart] = {chart.name: chart for chart in TABLE}
 LOGEUCLID = CHARTS["logeuclid"]  # what is meant where nobody names a metric
 
 
-def chart_of(metric: str) -> Chart:
-    """The chart of a metric, or an error that lists the metrics there are."""
+def chart_of(metric: str, reference_point: Any = None) -> Chart:
+    """The chart of a metric, or an error that lists the metrics there are.
+
+    ``reference_point`` is a public SPD matrix that the log-Euclidean metric is seen
+    from.
+    """
     if metric not in CHARTS:
         names = ", ".join(map(repr, CHARTS))
         raise ParameterError(f"metric must be one of {names}, got {metric!r}")
-    return CHARTS[metric]
+    if reference_point is None:
+        return CHARTS[metric]
+    if metric != LOGEUCLID.name:
+        raise ParameterError(f"a reference point goes with metric {LOGEUCLID.name!r} only")
+    return Whitened(reference_point)

@@ -39,6 +39,10 @@ class Chart(ABC):
         """What tells its regions from those of other charts."""
         return self.name
 
+    def describe(self) -> dict[str, Any]:
+        """What certificates and sums say of it, JSON-ready."""
+        return {"metric": self.name, "distance": self.distance}
+
     @abstractmethod
     def dimension(self, k: int) -> int:
         """d, the dimension of the vectors of k×k matrices."""

@@ -63,6 +63,7 @@ def private_mean(
     label: str | None = None,
     random_state: Seed = None,
     reference: Reference | None = None,
+    reference_point: Any = None,
     engine: Engine | None = None,
 ) -> Release:
     """Release the Fréchet mean of matrices with differential privacy.
@@ -103,6 +104,9 @@ def private_mean(
         Where the data are expected to lie, from data that are already public. The
         adaptive method starts there, after a private check, where few records are at
         hand.
+    reference_point : array (k, k), optional
+        A public SPD matrix C: records are whitened, C^-½·X·C^-½, and the result is
+        mapped back (:mod:`spdp.charts.whitened`). The domain is about whitened records.
     engine : Engine, optional
         Where to work: by default here, or on the cluster that a Dask array lies on.
 
@@ -121,10 +125,10 @@ def private_mean(
     ((2, 2), True)
     """
     policy = choose(OnInvalid, on_invalid, "on_invalid")
-    chart = chart_of(metric)
+    chart = chart_of(metric, reference_point)
     source = as_source(X)
     if reference is not None:
-        reference.check(source.k, chart.name)
+        reference.check(source.k, chart.key)
     shot = plan_one_shot(
         source.k,
         epsilon=epsilon,
@@ -175,7 +179,7 @@ def release_sum(
         domain=total.domain,
         mechanism=mechanism,
         adjacency=adjacency,
-        chart=chart_of(total.metric),
+        chart=total.chart,
     )
     account = Account(
         shot.budget, shot.adjacency, ledger=ledger, label=label, random_state=random_state
@@ -198,9 +202,8 @@ def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int)
         chart.matrices(z),
         Bound.shifted(law, shift) if shift else law,
         method="oneshot",
-        metric=chart.name,
         estimand=ESTIMAND.format(distance=chart.distance),
-        distance=chart.distance,
+        **chart.describe(),
         error_statement=MOVED if shift else UPPER_LAW,
         n=n if public else None,
         n_estimate=None if public else count,
@@ -224,9 +227,8 @@ def _adaptive(search: Search, domain: Domain, chart: Chart) -> Release:
         chart.matrices(z),
         found.bound.moved(float(np.linalg.norm(z - y))),
         method="adaptive",
-        metric=chart.name,
         estimand=ESTIMAND.format(distance=chart.distance),
-        distance=chart.distance,
+        **chart.describe(),
         error_statement=WHOLE_ERROR,
         # its target need not lie in the domain: what projection moved is added
         error_bound_within=_within(found, float(np.linalg.norm(z - found.y))),

@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.certificate import strict_json
-from spdp.charts import chart_of
+from spdp.charts import Chart, chart_of
 from spdp.choices import OnInvalid, choose
 from spdp.data.source import as_source
 from spdp.domain import Domain, check_domain, domain_of
@@ -33,12 +33,12 @@ from spdp.queries import whole_domain_sum
 
 __all__ = ["LatticeSum"]
 
-VERSION = 2
+VERSION = 3
 WARNING = (
     "NOT PRIVATE: exact sum of records. Share it with a trusted curator only; "
     "it is private only after noise is added."
 )
-BODY = ("k", "n", "metric", "domain", "readings", "total")
+BODY = ("k", "n", "metric", "reference_point", "domain", "readings", "total")
 
 
 def _new_identity() -> frozenset[str]:
@@ -59,6 +59,12 @@ class LatticeSum:
     total: NDArray[np.int64]
     metric: str = "logeuclid"
     readings: frozenset[str] = field(default_factory=_new_identity)
+    reference_point: Any = None  # nested lists, as in certificates
+
+    @property
+    def chart(self) -> Chart:
+        """The chart of its metric, seen from its reference point."""
+        return chart_of(self.metric, self.reference_point)
 
     @classmethod
     def of(
@@ -68,15 +74,17 @@ class LatticeSum:
         on_invalid: str = "raise",
         metric: str = "logeuclid",
         engine: Engine | None = None,
+        reference_point: Any = None,
     ) -> "LatticeSum":
         """Sum of the records of a source."""
         policy = choose(OnInvalid, on_invalid, "on_invalid")
-        chart, source = chart_of(metric), as_source(X)
+        chart, source = chart_of(metric, reference_point), as_source(X)
         region = check_domain(domain).region(source.k, chart)
         query = whole_domain_sum(region)
         chosen = engine or engine_for(source)
         (total,), n = chosen.total(source, chart, region, [query], policy)
-        return cls(domain, source.k, n, total, metric)
+        point = chart.describe().get("reference_point")
+        return cls(domain, source.k, n, total, metric, reference_point=point)
 
     def __add__(self, other: "LatticeSum") -> "LatticeSum":
         if self.k != other.k:
@@ -86,6 +94,7 @@ class LatticeSum:
         for what, mine, its in (
             ("domains", self.domain.describe(), other.domain.describe()),
             ("metrics", self.metric, other.metric),
+            ("reference points", self.reference_point, other.reference_point),
         ):
             if mine != its:
                 raise ParameterError(f"sums of different {what} cannot be merged: {mine} and {its}")
@@ -96,7 +105,7 @@ class LatticeSum:
         if self.n + other.n > MAX_RECORDS:
             raise DataError("more than 2**32 records; sums would no longer be exact")
         total, readings = self.total + other.total, self.readings | other.readings
-        return LatticeSum(self.domain, self.k, self.n + other.n, total, self.metric, readings)
+        return replace(self, n=self.n + other.n, total=total, readings=readings)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write a sum file: versioned, checksummed, whole or not at all.
@@ -111,6 +120,7 @@ class LatticeSum:
             "k": self.k,
             "n": self.n,
             "metric": self.metric,
+            "reference_point": self.reference_point,
             "domain": self.domain.describe(),
             "readings": sorted(self.readings),
             "total": [int(v) for v in self.total],
@@ -171,7 +181,8 @@ def _checked(body: dict[str, Any]) -> LatticeSum:
         raise DataError(f"k is {k!r}")
     if not _whole(n) or not 1 <= n <= MAX_RECORDS:
         raise DataError(f"n is {n!r}; expected 1 to 2**32 records")
-    chart = chart_of(body["metric"])
+    point = body["reference_point"]
+    chart = chart_of(body["metric"], point)
     if not isinstance(total, list) or len(total) != chart.dimension(k):
         raise DataError(f"its total does not have the {chart.dimension(k)} coordinates of k = {k}")
     if not all(_whole(v) and abs(v) <= n * RECORD_NORM for v in total):
@@ -182,7 +193,7 @@ def _checked(body: dict[str, Any]) -> LatticeSum:
     domain = domain_of(body["domain"])
     domain.region(k, chart)
     exact = np.array(total, np.int64)
-    return LatticeSum(domain, k, n, exact, body["metric"], frozenset(readings))
+    return LatticeSum(domain, k, n, exact, body["metric"], frozenset(readings), point)
 
 
 def _digest(body: dict[str, Any]) -> str:

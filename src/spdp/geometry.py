@@ -189,15 +189,15 @@ def log_cholesky(X: ArrayLike) -> Array:
     """
     A = matrix_stack(X)
     prepared = reference.prepare(_flat(A))
+    odd = prepared.exponent % 2  # roots of even powers of two are exact
     try:
         _check(prepared.status, A)
-        L = np.linalg.cholesky(prepared.stack)
+        L = np.linalg.cholesky(np.ldexp(prepared.stack, odd[:, None, None]))
     except np.linalg.LinAlgError:
         _, status, smallest = kernels_for(A).logm(_flat(A))
         _check(status, A, smallest)
         raise
-    root = np.sqrt(np.ldexp(1.0, prepared.exponent % 2))[:, None, None]
-    L = np.ldexp(L * root, (prepared.exponent // 2)[:, None, None])
+    L = np.ldexp(L, ((prepared.exponent - odd) // 2)[:, None, None])
     return vector_of(L).reshape(*A.shape[:-2], -1)
 
 

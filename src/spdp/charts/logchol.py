@@ -140,6 +140,8 @@ def factor_vectors(X: NDArray[Any]) -> tuple[Array, Codes]:
     """
     k = X.shape[1]
     A, exponent, largest, status = prepare(X)
+    odd = exponent % 2  # roots of even powers of two are exact
+    A, largest, exponent = np.ldexp(A, odd[:, None, None]), np.ldexp(largest, odd), exponent - odd
     tolerance = rank_tolerance(X.dtype, largest, exponent, k)
     floor = rounding(X.dtype, largest, exponent)
     eps = float(np.finfo(working_dtype(X.dtype)).eps)
@@ -158,7 +160,6 @@ def factor_vectors(X: NDArray[Any]) -> tuple[Array, Codes]:
         A[status != Status.OK] = np.eye(k)
         Y = vector_of(A)
         Y[:, :k] += 0.5 * LN2 * exponent[:, None]
-        Y[:, k:] *= np.sqrt(np.ldexp(1.0, exponent % 2))[:, None]
         Y[:, k:] = np.ldexp(Y[:, k:], (exponent // 2)[:, None])
     Y[status != Status.OK] = 0.0
     return Y, status

@@ -81,6 +81,7 @@ class Certificate:
     adjacency: str
     unit: str | None = Unit.RECORD.value  # whose data are protected
     metric: str
+    reference_point: list[Any] | None = None  # public matrix that the metric is seen from
     estimand: str  # what the value estimates, in words
     distance: str  # the distance that errors are measured in
     error_statement: str = EXACT_LAW  # what the law of the error, or its bound, covers

@@ -95,7 +95,7 @@ def _words(c: dict[str, Any]) -> Iterator[Check]:
     expected = mean_estimand(c["distance"], c["unit"], c["max_records"])
     yield _equal("estimand", c["estimand"], expected)
     yield _equal("mechanism", c["mechanism"], NAMES[_budget_of(c).noise])
-    yield _equal("distance", c["distance"], chart_of(c["metric"]).distance)
+    yield _equal("distance", c["distance"], _chart(c).distance)
     methods = (Method.ONESHOT, Method.ADAPTIVE)
     yield Check("method", c["method"] in methods, str(c["method"]))
 
@@ -129,7 +129,7 @@ def _steps(c: dict[str, Any]) -> Iterator[Check]:
 
 
 def _chart(c: dict[str, Any]) -> Chart:
-    return chart_of(c["metric"], c["parts"])
+    return chart_of(c["metric"], c["reference_point"], c["parts"])
 
 
 def _kinds(c: dict[str, Any]) -> dict[str, Query]:

@@ -38,11 +38,13 @@ __all__ = [
     "Plot",
     "Radius",
     "Reference",
+    "ReferencePoint",
     "Report",
     "Sign",
     "Trace",
     "Workers",
     "domain_from",
+    "load_matrix",
     "load_reference",
     "open_ledger",
 ]
@@ -131,6 +133,11 @@ Reference = Annotated[
     typer.Option(metavar="FILE", help="Where public data lie, .npz, made by spdp reference."),
 ]
 
+ReferencePoint = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Public matrix, .npy, that records are whitened by."),
+]
+
 LedgerFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Account of the data's budget, which cannot be exceeded."),
@@ -185,11 +192,13 @@ def domain_from(
     if correlation is not None:
         return CorrelationBounds(correlation)
     assert radius is not None
-    return Ball(radius, None if center is None else _matrix(center))
+    return Ball(radius, load_matrix(center))
 
 
-def _matrix(center: Path) -> Any:
-    """The matrix of a .npy file."""
+def load_matrix(center: Path | None) -> Any:
+    """The matrix of a .npy file, if one is named."""
+    if center is None:
+        return None
     import numpy as np
 
     try:

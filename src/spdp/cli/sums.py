@@ -30,6 +30,7 @@ def sum_(
     radius: options.Radius = None,
     center: options.Center = None,
     metric: options.Metric = "logeuclid",
+    reference_point: options.ReferencePoint = None,
     force: options.Force = False,
     on_invalid: options.OnInvalid = OnInvalid.RAISE,
     key: options.ArrayName = None,
@@ -47,9 +48,10 @@ def sum_(
     if not force:
         check_free(output)  # before the work, which may last
     domain = options.domain_from(eigenvalues, trace, correlation, radius, center)
+    point = options.load_matrix(reference_point)
     reader = Reader(key, order, mask, dask, workers)
     with reader.opened(data) as (source, engine):
-        total = LatticeSum.of(source, domain, on_invalid, metric, engine)
+        total = LatticeSum.of(source, domain, on_invalid, metric, engine, point)
     total.save(output, force=force)
     say(f"wrote {output}: {total.n:,} records, {total.k}×{total.k}")
     say(

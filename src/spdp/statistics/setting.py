@@ -60,10 +60,8 @@ class Setting:
     def facts(self) -> dict[str, Any]:
         """What certificates of all statistics say alike."""
         return {
-            "metric": self.chart.name,
-            "distance": self.chart.distance,
+            **self.chart.describe(),
             "k": self.source.k,
-            "parts": self.source.parts,
             "domain": self.domain.describe(),
         }
 
@@ -84,6 +82,7 @@ def prepare(
     engine: Engine | None = None,
     classes_of: Any = None,
     covariates: Any = None,
+    reference_point: Any = None,
 ) -> Setting:
     """Check the options that statistics of Gaussian noise share.
 
@@ -95,7 +94,7 @@ def prepare(
     if not delta > 0:
         raise ParameterError("this statistic needs Gaussian noise: delta must be positive")
     source = beside(as_source(X), person=groups, label=classes_of, x=covariates)
-    chart = chart_of(metric, source.parts)
+    chart = chart_of(metric, reference_point, source.parts)
     region = check_domain(domain).region(source.k, chart)
     chosen = engine or engine_for(source)
     account = Account(

@@ -15,7 +15,7 @@ from spdp.blocks import Block, records_of
 from spdp.data.source import Source, is_dask, read_piece
 from spdp.errors import DataError
 
-__all__ = ["COLUMNS", "beside"]
+__all__ = ["COLUMNS", "beside", "owned"]
 
 # What columns hold, in words.
 COLUMNS = {"person": "groups", "label": "labels", "x": "covariates"}
@@ -45,12 +45,48 @@ def beside(source: Source, **columns: Any) -> Source:
         sizes=source.sizes,
         parts=source.parts,
         columns=(*source.columns, *given),
+        record=source.record,
+        advise=source.advise,
     )
 
 
+def owned(source: Source, **owner: Any) -> Source:
+    """The same records, all of them one ``person``'s, or all of one ``label``."""
+    given = {name: value for name, value in owner.items() if value is not None}
+    for name in given:
+        _refuse_twice(source, name)
+    chunks = source.chunks
+    return Source(
+        lambda: (_all_of(block, given, source) for block in source.blocks()),
+        source.k,
+        source.n,
+        source.name,
+        rereadable=source.rereadable,
+        chunks=None if chunks is None else [partial(_read_owned, c, given) for c in chunks],
+        sizes=source.sizes,
+        parts=source.parts,
+        columns=(*source.columns, *given),
+        record=source.record,
+        advise=source.advise,
+    )
+
+
+def _all_of(block: Any, owner: dict[str, Any], source: Source) -> Block:
+    return _filled(block, owner, _length(records_of(block), source))
+
+
+def _read_owned(piece: Any, owner: dict[str, Any]) -> Block:
+    block = read_piece(piece)
+    return _filled(block, owner, len(records_of(block)))
+
+
+def _filled(block: Any, owner: dict[str, Any], m: int) -> Block:
+    columns = {name: np.full(m, value, object) for name, value in owner.items()}
+    return _with_columns(block, columns, m)
+
+
 def _column(source: Source, name: str, column: Any) -> Any:
-    if name in source.columns:
-        raise DataError(f"{source.name} says its {COLUMNS[name]} itself; do not pass them again")
+    _refuse_twice(source, name)
     if is_dask(column):
         return list(column.to_delayed().ravel())
     array = np.asarray(column)
@@ -62,6 +98,11 @@ def _column(source: Source, name: str, column: Any) -> Any:
             f"{source.n:,} records"
         )
     return array
+
+
+def _refuse_twice(source: Source, name: str) -> None:
+    if name in source.columns:
+        raise DataError(f"{source.name} says its {COLUMNS[name]} itself; do not pass them again")
 
 
 def _zipped(source: Source, arrays: dict[str, Any]) -> Iterator[Block]:

@@ -82,11 +82,10 @@ class LatticeSum:
         chosen = engine or engine_for(source)
         if "person" in source.columns:
             people = chosen.people(source, chart, region, policy)
-            total, n, unit = people.total(query), people.n, Unit.PERSON
+            total, n = people.total(query), people.n
         else:
             (total,), n = chosen.total(source, chart, region, [query], policy)
-            unit = Unit.RECORD
-        return cls(domain, source.k, n, total, metric, unit=unit.value, parts=source.parts)
+        return cls(domain, source.k, n, total, metric, unit=source.unit.value, parts=source.parts)
 
     def __add__(self, other: "LatticeSum") -> "LatticeSum":
         for what, mine, its in (
@@ -192,7 +191,7 @@ def _checked(body: dict[str, Any]) -> LatticeSum:
     if parts is not None and (not _whole(parts) or parts < 1):
         raise DataError(f"parts is {parts!r}")
     if unit not in set(Unit):
-        raise DataError(f"unit is {unit!r}; expected record or person")
+        raise DataError(f"unit is {unit!r}; expected record, voxel or person")
     if not _whole(n) or not 1 <= n <= MAX_RECORDS:
         raise DataError(f"n is {n!r}; expected 1 to 2**32 records")
     chart = chart_of(body["metric"], parts)

@@ -169,7 +169,7 @@ def test_which_columns_are_entries_is_never_guessed(tmp_path, random_spd, suffix
     both = write(path, columns_of(random_spd(5, 6)))
     asked = refusal(both)
     assert "36 columns" in asked
-    assert "6×6 matrices (full) or upper triangles of 8×8 ones (upper)" in asked
+    assert "whole matrices 6×6 (full) or upper triangles 8×8 (upper)" in asked
     assert asked.endswith("(pass entries=...)")
     assert open_records(both, entries="full").k == 6
     assert open_records(both, entries="upper").k == 8
@@ -183,7 +183,20 @@ def test_which_columns_are_entries_is_never_guessed(tmp_path, random_spd, suffix
     assert "0 columns of numbers (none)" in refusal(path)
     write(path, {"one": np.arange(1.0, 6.0)})
     assert open_records(path).k == 1
-    assert "not k(k+1)/2 entries" in refusal(both_of(path, random_spd), entries="upper")
+    assert "are not upper" in refusal(both_of(path, random_spd), entries="upper")
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_an_id_that_is_forgotten_is_not_an_entry(tmp_path, X, suffix):
+    """Nine entries and a number beside them would pass for a triangle of ten."""
+    columns = {"who": np.arange(25), **columns_of(X)}
+    path = write(tmp_path / f"a.{suffix}", columns)
+    message = refusal(path)
+    assert "10 columns of numbers" in message
+    assert "upper triangles 4×4 (upper) or whole matrices 3×3 (full) and a person's id" in message
+    assert message.endswith("(pass entries=... or groups_column=...)")
+    assert open_records(path, **PERSONS).k == 3
+    assert open_records(path, entries="upper").k == 4
 
 
 def both_of(path, random_spd):

@@ -1,10 +1,11 @@
 """``spdp mean``."""
 
-from spdp.choices import Adjacency, Mechanism, Method, OnInvalid, Weights
+from spdp.choices import Adjacency, Mechanism, Method, OnInvalid, Unit, Weights
 from spdp.cli import options
 from spdp.cli.output import Output, present
 from spdp.cli.records import Reader, name_of
 from spdp.cli.spelling import printable
+from spdp.errors import ParameterError
 
 __all__ = ["mean"]
 
@@ -68,6 +69,8 @@ def mean(
         unit=unit,
     )
     with target.prepared(), reader.opened(data) as (source, engine):
+        if max_records is not None and source.unit is not Unit.PERSON:
+            raise ParameterError("--max-records needs --groups, which say whose the records are")
         release = private_mean(
             source,
             epsilon=epsilon,

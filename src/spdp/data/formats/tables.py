@@ -53,7 +53,7 @@ class Table(Layout):
         chosen = (options.groups_column, options.label_column)
         person, label = (None if name is None else place(file, names, name) for name in chosen)
         entries = [i for i, real in enumerate(numeric) if real and i not in (person, label)]
-        k = _size(file, [names[i] for i in entries], options.entries)
+        k = _size(file, [names[i] for i in entries], options)
         where = (tuple(names), tuple(entries), person, label)
         return cls(file, 0, k, np.dtype(float), "", 1, *where)
 
@@ -79,29 +79,38 @@ def place(file: Path, names: list[str], name: str) -> int:
     return found[0]
 
 
-def _size(file: Path, names: list[str], entries: str | None) -> int:
+def _size(file: Path, names: list[str], options: Options) -> int:
     """k, of matrices whose entries stand in so many columns."""
+    entries, c = options.entries, len(names)
     if entries not in (None, FULL, UPPER):
         raise ParameterError(f"entries must be 'full' or 'upper', got {entries!r}")
-    c = len(names)
-    fits = {FULL: isqrt(c), UPPER: (isqrt(8 * c + 1) - 1) // 2}
-    fits = {name: k for name, k in fits.items() if c and c == _count(k, name)}
-    sizes = {k for name, k in fits.items() if entries in (None, name)}
-    if len(sizes) == 1:
-        return sizes.pop()
+    fits = {name: k for name, k in _fitting(c).items() if entries in (None, name)}
     found = f"{file}: {c} columns of numbers ({_listed(names)})"
-    if not sizes:
-        what = {None: "k² entries, nor k(k+1)/2 of an upper triangle", FULL: "k² entries"}
+    if not fits:
+        what = "k² entries, nor k(k+1)/2 of an upper triangle" if entries is None else entries
         raise DataError(
-            f"{found} are not {what.get(entries, 'k(k+1)/2 entries of an upper triangle')}; name "
-            "those of persons and labels, and leave out other numbers",
+            f"{found} are not {what}; name those of persons and labels, and leave out other numbers",
             ask=("groups_column", "label_column"),
         )
-    raise DataError(
-        f"{found} may be whole {fits[FULL]}×{fits[FULL]} matrices (full) or upper triangles of "
-        f"{fits[UPPER]}×{fits[UPPER]} ones (upper); say which",
-        ask="entries",
-    )
+    unsaid = entries is None and options.groups_column is None
+    more = [f"{_meaning(*fit)} and a person's id" for fit in _fitting(c - 1).items() if unsaid]
+    readings = [*(_meaning(*fit) for fit in fits.items()), *more]
+    if len(readings) > 1:
+        ask = ("entries", "groups_column") if more else ("entries",)
+        raise DataError(f"{found} may be {' or '.join(readings)}; say which", ask=ask)
+    return next(iter(fits.values()))
+
+
+def _fitting(c: int) -> dict[str, int]:
+    """Sizes k of matrices that c columns may hold."""
+    sizes = {FULL: isqrt(c), UPPER: (isqrt(8 * c + 1) - 1) // 2}
+    fits = {name: k for name, k in sizes.items() if c == _count(k, name) > 0}
+    return {FULL: 1} if c == 1 else fits
+
+
+def _meaning(entries: str, k: int) -> str:
+    what = "whole matrices" if entries == FULL else "upper triangles"
+    return f"{what} {k}×{k} ({entries})"
 
 
 def _count(k: int, entries: str) -> int:

@@ -89,7 +89,7 @@ def _size(file: Path, names: list[str], options: Options) -> int:
     if not fits:
         what = "k² entries, nor k(k+1)/2 of an upper triangle" if entries is None else entries
         raise DataError(
-            f"{found} are not {what}; name those of persons and labels, and leave out other numbers",
+            f"{found} are not {what}; name those of persons and labels, leave out other numbers",
             ask=("groups_column", "label_column"),
         )
     unsaid = entries is None and options.groups_column is None

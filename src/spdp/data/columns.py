@@ -81,7 +81,10 @@ def _read_owned(piece: Any, owner: dict[str, Any]) -> Block:
 
 
 def _filled(block: Any, owner: dict[str, Any], m: int) -> Block:
-    columns = {name: np.full(m, value, object) for name, value in owner.items()}
+    columns = {
+        name: np.full(m, value, np.int64 if isinstance(value, int) else object)
+        for name, value in owner.items()
+    }
     return _with_columns(block, columns, m)
 
 

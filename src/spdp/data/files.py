@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from spdp.data.formats import SUFFIXES, format_of
 from spdp.data.formats.base import reading
 from spdp.data.formats.csv import header
-from spdp.data.formats.tables import label_of
+from spdp.data.formats.tables import id_of, label_of
 from spdp.errors import DataError, ParameterError
 
 __all__ = ["Entry", "check_distinct", "expand", "is_manifest", "read_manifest"]
@@ -22,7 +22,7 @@ class Entry(NamedTuple):
     """A line of a manifest: a file, whose it is, its class, its mask."""
 
     file: Path
-    person: str
+    person: int | str
     label: Any = None
     mask: Path | None = None
 
@@ -127,9 +127,11 @@ def _entry(file: Path, line: int, cells: dict[str, str]) -> Entry:
     for name in (PATH, PERSON):
         if not cells.get(name):
             raise DataError(f"{file}: line {line} has no {name}")
+    person = id_of(cells[PERSON])
+    assert person is not None
     here = file.absolute().parent
     listed, mask = here / cells[PATH], cells.get(MASK)
     if is_manifest(listed) or (listed.is_dir() and not _is_known(listed)):
         raise DataError(f"{file}: line {line} names {cells[PATH]}, which is no file of matrices")
     label = label_of(cells[LABEL]) if LABEL in cells else None
-    return Entry(listed, cells[PERSON], label, here / mask if mask else None)
+    return Entry(listed, person, label, here / mask if mask else None)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.data.formats.base import reading
-from spdp.data.formats.tables import place
+from spdp.data.formats.tables import ids_of, place
 from spdp.errors import DataError, ParameterError
 
 __all__ = ["read_ids"]
@@ -79,10 +79,9 @@ def _csv(file: Path, name: str | None) -> NDArray[Any]:
 
 def _texts(cells: list[str]) -> NDArray[Any]:
     """One id per line; empty lines at the end are none."""
-    ids = [cell.strip() for cell in cells]
-    while ids and not ids[-1]:
-        ids.pop()
-    return np.array(ids, str)
+    while cells and not cells[-1].strip():
+        cells = cells[:-1]
+    return ids_of(cells)
 
 
 def _refuse(file: Path, name: str | None) -> None:

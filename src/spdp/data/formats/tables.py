@@ -6,7 +6,6 @@ labels. *Assumed.* Names and types of columns are public. *Enforced.* A missing 
 unreadable entry makes one unusable record, never an error of the file.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import isqrt
 from pathlib import Path
@@ -19,10 +18,11 @@ from spdp.blocks import Block
 from spdp.data.formats.base import Layout, Options
 from spdp.errors import DataError, ParameterError
 
-__all__ = ["Table", "block_of", "id_of", "label_of", "place"]
+__all__ = ["Table", "block_of", "id_of", "ids_of", "label_of", "place"]
 
 FULL, UPPER = "full", "upper"
 SHOWN = 8  # names of columns in a message
+LARGEST = (1 << 63) - 1  # ids that are numbers are int64
 
 
 @dataclass(frozen=True)
@@ -132,9 +132,9 @@ def block_of(layout: Table, columns: dict[int, Any]) -> Any:
     records = _matrices(values, layout.k)
     beside: dict[str, NDArray[Any]] = {}
     if layout.person is not None:
-        beside["person"] = _each(id_of, columns[layout.person])
+        beside["person"] = _ids(columns[layout.person])
     if layout.label is not None:
-        beside["label"] = _each(label_of, columns[layout.label])
+        beside["label"] = _labels(columns[layout.label])
     return Block(records, beside) if beside else records
 
 
@@ -147,20 +147,40 @@ def _matrices(values: NDArray[Any], k: int) -> NDArray[Any]:
     return values.take(where.ravel(), axis=1).reshape(-1, k, k)
 
 
-def _each(function: Callable[[Any], Any], column: Any) -> NDArray[Any]:
-    values = np.empty(len(column), object)
-    values[:] = list(map(function, column.to_pylist()))
-    return values
+def _ids(column: Any) -> NDArray[Any]:
+    """Persons of an Arrow column; an id is looked at once, however often it occurs."""
+    whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    if whole.null_count == 0 and str(whole.type) in ("int64", "int32", "int16", "int8"):
+        return np.asarray(whole.to_numpy(zero_copy_only=False), np.int64)
+    coded = whole if hasattr(whole, "indices") else whole.dictionary_encode()
+    known = ids_of(coded.dictionary.to_pylist() + [None] * (whole.null_count > 0))
+    return np.asarray(known[coded.indices.fill_null(len(known) - 1).to_numpy()])
 
 
-def id_of(value: Any) -> str | None:
-    """A person as a text: a number is one id in every file, however it is stored."""
-    if isinstance(value, float):
-        if value != value:  # NaN: missing
-            return None
-        if value.is_integer():
-            value = int(value)
-    return None if value is None else str(value).strip()
+def ids_of(values: list[Any]) -> NDArray[Any]:
+    """Persons, spelt alike in every file: whole numbers if they all are, else mixed."""
+    ids = [id_of(value) for value in values]
+    if all(isinstance(value, int) for value in ids):
+        return np.array(ids, np.int64)
+    mixed = np.empty(len(ids), object)
+    mixed[:] = ids
+    return mixed
+
+
+def id_of(value: Any) -> int | str | None:
+    """A whole number is one id, however it is stored; so is any other text."""
+    if value is None or value != value:  # NaN
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    found = label_of(str(value).strip())
+    return found if isinstance(found, int) and -LARGEST <= found <= LARGEST else str(value).strip()
+
+
+def _labels(column: Any) -> NDArray[Any]:
+    labels = np.empty(len(column), object)
+    labels[:] = list(map(label_of, column.to_pylist()))
+    return labels
 
 
 def label_of(value: Any) -> Any:

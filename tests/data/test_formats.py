@@ -402,6 +402,8 @@ class TestValuesOutsideAnHDF5File:
 
 def test_names_that_cannot_be_opened(tmp_path):
     assert "unknown format '.xls'; expected one of .npy, " in refusal(tmp_path / "a.xls")
+    assert "npy: no such file or folder" in refusal(tmp_path / "npy")
+    (tmp_path / "npy").write_bytes(b"")
     assert "unknown format without a suffix" in refusal(tmp_path / "npy")
     assert "a.npy: no such file" in refusal(tmp_path / "a.npy")
 

@@ -50,6 +50,8 @@ def _expanded(path: Path) -> list[Path]:
         if not files:
             raise DataError(f"{path}: no such file, and none matches it")
         return _of_one_format(path, files)
+    if not path.exists() and not path.suffix:
+        raise DataError(f"{path}: no such file or folder")
     return [path]
 
 

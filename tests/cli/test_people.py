@@ -102,6 +102,19 @@ def test_the_report_speaks_of_people(run, study, budget):
     assert "any one person&#39;s records had been other ones" in page
 
 
+def test_a_folder_of_many_records_per_file_is_asked_about(run, study, budget):
+    """Nobody says whose they are: the command does, and goes on."""
+    words = ("mean", "files", *BOUNDS, *budget)
+    code, out, err = run(*words)
+    assert code == 0
+    assert "per record" in out
+    assert err.startswith("spdp: warning: files: 600 records in 200 files")
+    assert "--per-file" in err
+    assert run(*words, "--unit", "record")[2] == ""
+    np.save(study / "one.npy", np.eye(3))
+    assert run("mean", "one*.npy", *BOUNDS, *budget)[2] == ""
+
+
 class TestVoxels:
     def test_an_image_is_asked_about(self, refused, run, study, budget, tmp_path):
         for words in (("mean", *budget), ("sum", "-o", "s.sum")):

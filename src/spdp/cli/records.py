@@ -5,9 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from warnings import warn
 
 from spdp.choices import Unit
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError, DataWarning, ParameterError
 
 if TYPE_CHECKING:
     from spdp.data import Source
@@ -70,6 +71,8 @@ class Reader:
             )
         source = self.source(files)
         _check_unit(source, self.unit)
+        if self.unit is None and source.unit is Unit.RECORD:
+            _ask_about_folders(source, files)
         if self.dask is None and self.workers is None:
             yield Opened(source, None)
             return
@@ -94,6 +97,20 @@ def _check_unit(source: "Source", unit: Unit | None) -> None:
         )
     if unit is not None and source.unit is not unit:
         raise ParameterError(f"{source.name}: --unit {unit}, but it is read per {source.unit}")
+
+
+def _ask_about_folders(source: "Source", files: Sequence[Path]) -> None:
+    """Say it when files of many records, found in a folder, are taken for shards."""
+    from spdp.data.files import expand
+
+    count = len(expand(files))
+    if count > len(files) and source.n is not None and source.n > count:
+        warn(
+            f"{files[0]}: {source.n:,} records in {count:,} files, each taken for a person's; "
+            "pass --per-file if each file is one person, --unit record if all is well",
+            DataWarning,
+            stacklevel=2,
+        )
 
 
 @contextmanager

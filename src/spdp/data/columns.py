@@ -5,7 +5,7 @@ workers. A column that is shorter or longer than the records is an error, always
 entry belongs to which record would be a guess.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -35,19 +35,7 @@ def beside(source: Source, **columns: Any) -> Source:
     if not given:
         return source
     arrays = {name: _column(source, name, column) for name, column in given.items()}
-    return Source(
-        lambda: _zipped(source, arrays),
-        source.k,
-        source.n,
-        source.name,
-        rereadable=source.rereadable,
-        chunks=_zipped_chunks(source, arrays),
-        sizes=source.sizes,
-        parts=source.parts,
-        columns=(*source.columns, *given),
-        record=source.record,
-        advise=source.advise,
-    )
+    return _with(source, lambda: _zipped(source, arrays), _zipped_chunks(source, arrays), given)
 
 
 def owned(source: Source, **owner: Any) -> Source:
@@ -55,17 +43,26 @@ def owned(source: Source, **owner: Any) -> Source:
     given = {name: value for name, value in owner.items() if value is not None}
     for name in given:
         _refuse_twice(source, name)
-    chunks = source.chunks
+    chunks = source.chunks and [partial(_read_owned, piece, given) for piece in source.chunks]
+
+    def read() -> Iterator[Block]:
+        return (_all_of(block, given, source) for block in source.blocks())
+
+    return _with(source, read, chunks, given)
+
+
+def _with(source: Source, read: Any, chunks: Sequence[Any] | None, names: Iterable[str]) -> Source:
+    """The same records, read so that more columns stand beside them."""
     return Source(
-        lambda: (_all_of(block, given, source) for block in source.blocks()),
+        read,
         source.k,
         source.n,
         source.name,
         rereadable=source.rereadable,
-        chunks=None if chunks is None else [partial(_read_owned, c, given) for c in chunks],
+        chunks=chunks,
         sizes=source.sizes,
         parts=source.parts,
-        columns=(*source.columns, *given),
+        columns=(*source.columns, *names),
         record=source.record,
         advise=source.advise,
     )

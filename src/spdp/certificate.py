@@ -34,8 +34,11 @@ MOVED = (
 
 
 ESTIMAND = "the {distance} Fréchet mean of {whom}, each clipped to the domain"
-RECORDS = "the records"
-PERSONS = "the persons, a person being the mean of their records"
+WHOM: dict[str, str] = {
+    Unit.RECORD: "the records",
+    Unit.VOXEL: "the voxels",
+    Unit.PERSON: "the persons, a person being the mean of their records",
+}
 WEIGHTED = "the records, at most {most} of a person's counted"
 
 
@@ -44,9 +47,7 @@ def mean_estimand(distance: str, unit: str | None, most: int | None = None) -> s
 
     ``most`` is how many of a person's records count, where they do by their number.
     """
-    whom = PERSONS if unit == Unit.PERSON else RECORDS
-    if most is not None:
-        whom = WEIGHTED.format(most=most)
+    whom = WHOM.get(unit or "", WHOM[Unit.RECORD]) if most is None else WEIGHTED.format(most=most)
     return ESTIMAND.format(distance=distance, whom=whom)
 
 

@@ -42,8 +42,8 @@ __all__ = ["NOT_PROVEN", "Check", "checks"]
 
 NOT_PROVEN = (
     "Not proven: that the noise was drawn, that the records were the dataset's, that the "
-    "domain was chosen without looking at them, that each person owned one record, and that "
-    "every release of the dataset was accounted for."
+    "domain was chosen without looking at them, that each person owned one record (or that the "
+    "ids of persons were right), and that every release of the dataset was accounted for."
 )
 CLOSE = 1e-9
 

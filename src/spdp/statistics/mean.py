@@ -171,7 +171,7 @@ def private_mean(
         n = people.n
     wanted = settle_method(method, shot, n, epsilon, delta, mechanism)
     paying: dict[str, Any] = {"ledger": ledger, "label": label, "random_state": random_state}
-    paying["unit"] = Unit.PERSON if grouped else Unit.RECORD
+    paying["unit"] = source.unit
     if wanted is Method.ADAPTIVE:
         account = Account(Budget.gaussian(epsilon, delta), **paying)
         held = people or engine.gather(source, task)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.charts import Chart, chart_of
-from spdp.choices import Adjacency, OnInvalid, Unit, choose
+from spdp.choices import Adjacency, OnInvalid, choose
 from spdp.data.columns import beside
 from spdp.data.source import Source, as_source
 from spdp.domain import Domain, check_domain
@@ -37,11 +37,6 @@ class Setting:
     engine: Engine
     policy: OnInvalid
     account: Account
-
-    @property
-    def unit(self) -> Unit:
-        """Whose data are protected."""
-        return Unit.PERSON if "person" in self.source.columns else Unit.RECORD
 
     @property
     def private_count(self) -> bool:
@@ -103,7 +98,7 @@ def prepare(
         ledger=ledger,
         label=label,
         random_state=random_state,
-        unit=Unit.PERSON if "person" in source.columns else Unit.RECORD,
+        unit=source.unit,
     )
     if ledger is not None:
         chosen.check_data(source, ledger)

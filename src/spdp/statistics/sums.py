@@ -89,17 +89,16 @@ class LatticeSum:
         chosen = engine or engine_for(source)
         if "person" in source.columns:
             people = chosen.people(source, chosen.task(source, chart, region, policy))
-            total, n, unit = people.total(query), people.n, Unit.PERSON
+            total, n = people.total(query), people.n
         else:
             (total,), n = chosen.total(source, chart, region, [query], policy)
-            unit = Unit.RECORD
         return cls(
             domain,
             source.k,
             n,
             total,
             metric,
-            unit=unit.value,
+            unit=source.unit.value,
             parts=source.parts,
             reference_point=chart.describe().get("reference_point"),
         )
@@ -210,7 +209,7 @@ def _checked(body: dict[str, Any]) -> LatticeSum:
     if parts is not None and (not _whole(parts) or parts < 1):
         raise DataError(f"parts is {parts!r}")
     if unit not in set(Unit):
-        raise DataError(f"unit is {unit!r}; expected record or person")
+        raise DataError(f"unit is {unit!r}; expected record, voxel or person")
     if not _whole(n) or not 1 <= n <= MAX_RECORDS:
         raise DataError(f"n is {n!r}; expected 1 to 2**32 records")
     point = body["reference_point"]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from spdp.errors import DataError, InvalidMatrixError
 from spdp.kernels import Status
 from spdp.kernels.base import working_dtype
+from spdp.kernels.place import as_array, home
 
 __all__ = [
     "Part",
@@ -49,7 +50,7 @@ class Part(NamedTuple):
 def matrix_stack(X: Any, name: str = "X") -> NDArray[Any]:
     """``X`` as one float32 or float64 array (..., k, k), or an error."""
     refuse_masked(X, name)
-    A = np.asarray(X)
+    A = as_array(X)
     if A.dtype.kind not in REAL:
         raise InvalidMatrixError(f"{name} {_not_real(A)}")
     if A.ndim < 2 or A.shape[-1] != A.shape[-2] or A.shape[-1] == 0:
@@ -62,7 +63,7 @@ def matrix_stack(X: Any, name: str = "X") -> NDArray[Any]:
 def record_stack(X: Any, name: str = "X") -> NDArray[Any]:
     """``X`` as an array (n, k, k), in the dtype it is stored in."""
     refuse_masked(X, name)
-    A = np.asarray(X)
+    A: NDArray[Any] = as_array(X)
     if A.dtype.kind not in REAL:
         raise InvalidMatrixError(f"{name} {_not_real(A)}")
     if A.ndim != 3 or A.shape[1] != A.shape[2] or A.shape[1] == 0:
@@ -74,7 +75,7 @@ def size_of_first(items: Sequence[Any], name: str = "X") -> int:
     """k of a list of matrices: that of the first one that holds real numbers."""
     for item in items:
         try:
-            A = np.asarray(item)
+            A = as_array(item)
         except Exception:  # not this one, then
             continue
         if A.dtype.kind in REAL and A.ndim == 2 and A.shape[0] == A.shape[1] > 0:
@@ -94,7 +95,7 @@ def split(block: Any, k: int, name: str) -> Iterator[Part]:
         yield from _split_list(block, k, name)
         return
     refuse_masked(block, name)
-    B = np.asarray(block)
+    B = as_array(block)
     if B.ndim == 2:
         B = B[None]
     if B.ndim != 3 or B.shape[1:] != (k, k):
@@ -124,7 +125,7 @@ def _record(item: Any, k: int, name: str) -> tuple[NDArray[Any], str | None]:
     NaN, and why, where it holds no real numbers.
     """
     try:
-        A = np.asarray(item)
+        A = home(as_array(item))
     except ValueError:
         raise InvalidMatrixError(f"{name} is not a matrix of one size with the others") from None
     except Exception as error:  # whatever an object's own conversion may raise
@@ -177,7 +178,7 @@ def record_marks(block: Any, k: int, name: str, key: bytes) -> tuple[int, int]:
     """
     total, m = 0, 0
     for part in split(block, k, name):
-        rows = np.ascontiguousarray(part.stack, dtype="<f8").reshape(len(part.stack), -1)
+        rows = np.ascontiguousarray(home(part.stack), dtype="<f8").reshape(len(part.stack), -1)
         for row in rows:
             mark = hashlib.blake2b(row.tobytes(), key=key[:64], digest_size=32, person=b"spdp")
             total += int.from_bytes(mark.digest(), "little")
@@ -187,6 +188,7 @@ def record_marks(block: Any, k: int, name: str, key: bytes) -> tuple[int, int]:
 
 def describe_fault(code: int, matrix: NDArray[Any], smallest: float | None = None) -> str:
     """What a kernel found wrong with a matrix, in words; for the holder of the data."""
+    matrix = home(matrix)
     if code == Status.NOT_FINITE:
         row, column = np.argwhere(~np.isfinite(matrix))[0]
         return f"is not finite: entry ({row}, {column}) is {matrix[row, column]}"

@@ -15,6 +15,7 @@ __all__ = [
     "Method",
     "Noise",
     "OnInvalid",
+    "Place",
     "Unit",
     "choose",
     "positive",
@@ -60,6 +61,13 @@ class OnInvalid(StrEnum):
 
     RAISE = "raise"
     CENTER = "center"
+
+
+class Place(StrEnum):
+    """Where to work."""
+
+    LOCAL = "local"
+    GPU = "gpu"
 
 
 class Unit(StrEnum):

@@ -38,6 +38,7 @@ from spdp.domain import LOGEUCLID, Domain, check_domain
 from spdp.errors import DataError
 from spdp.kernels import RECORD_NORM, Kernels, Region, kernels_for
 from spdp.kernels.base import Codes
+from spdp.kernels.place import home
 
 __all__ = ["RECORD_NORM", "encode", "exact_sum", "quantize"]
 
@@ -60,7 +61,7 @@ def encode(X: Any, domain: Domain, chart: Chart = LOGEUCLID) -> Ints:
     fault: Fault = None
     for part in split(block, k, "X"):
         rows, status = chart.encode(part.stack, region, kernels_for(part.stack))
-        q[slice(None) if part.places is None else part.places] = rows
+        q[slice(None) if part.places is None else part.places] = home(rows)
         fault = first_fault(fault, fault_of(part, status))
     if fault is not None:
         raise invalid_matrix(fault[1], (fault[0],))
@@ -115,10 +116,9 @@ def fault_of(part: Part, status: Codes, explain: bool = True) -> Fault:
 
     None without looking where nobody is to be told.
     """
-    bad = np.flatnonzero(status) if explain else np.empty(0)
-    if not bad.size:
+    if not explain or not status.any():
         return None
-    first = int(bad[0])
+    first = int(np.flatnonzero(status)[0])
     text = part.fault or describe_fault(int(status[first]), part.stack[first])
     return part.place(first), text
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.kernels import Kernels, Region, Status
+from spdp.kernels import Kernels, Region
 from spdp.kernels.base import Array, Codes, Ints
+from spdp.kernels.place import beside, home
 
 __all__ = ["Chart", "clip_to_ball"]
 
@@ -79,17 +80,21 @@ class Chart(ABC):
     def lattice_sum(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
         """Sum of :meth:`encode`: a chart with a fused kernel overrides this."""
         q, status = self.encode(X, region, kernels)
-        return q.sum(axis=0), status
+        return home(q.sum(axis=0)), status
 
 
 def at_center(Y: Array, status: Codes, region: Region) -> Array:
     """``Y`` with unusable records moved to the region's centre, in place."""
-    Y[status != Status.OK] = region.center
+    bad = np.flatnonzero(status)
+    if bad.size:
+        Y[bad] = beside(region.center, Y)
     return Y
 
 
 def clip_to_ball(Y: Array, center: Array, radius: float) -> Array:
     """Radial clip y ← c + (y − c)·min(1, r/‖y − c‖)."""
-    Z = Y - center
+    at = beside(center, Y)
+    Z = Y - at
     norm = np.sqrt((Z * Z).sum(axis=-1, keepdims=True))
-    return np.asarray(center + Z * np.minimum(1.0, radius / np.maximum(norm, radius)))
+    clipped: Array = at + Z * np.minimum(1.0, radius / np.maximum(norm, radius))
+    return clipped

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from spdp.blocks import record_stack, size_of_block, size_of_first
 from spdp.errors import DataError, InvalidMatrixError
+from spdp.kernels.place import on_device
 
 __all__ = [
     "BLOCK_BYTES",
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 BLOCK_BYTES = 16 << 20
+DEVICE_BYTES = 1 << 30  # of a block on a device, where work has to be started for each
 Read = Callable[[], Iterator[Any]]
 
 
@@ -44,6 +46,8 @@ class Source:
     chunks : sequence, optional
         Pieces that a worker of a cluster can read on its own, in order: Dask's delayed
         objects, or functions of no argument that can be pickled.
+    device : bool
+        Whether its blocks lie on a GPU.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class Source:
         *,
         rereadable: bool = True,
         chunks: Sequence[Any] | None = None,
+        device: bool = False,
     ) -> None:
         self._read = read
         self.k = k
@@ -62,6 +67,7 @@ class Source:
         self.name = name
         self.rereadable = rereadable
         self.chunks = chunks
+        self.device = device
         self._started = False
 
     def blocks(self) -> Iterator[Any]:
@@ -77,17 +83,17 @@ class Source:
     __iter__ = blocks
 
 
-def rows_per_block(k: int, itemsize: int = 8) -> int:
-    """Records in a block of about ``BLOCK_BYTES``."""
-    return max(1, BLOCK_BYTES // (itemsize * k * k))
+def rows_per_block(k: int, itemsize: int = 8, size: int = BLOCK_BYTES) -> int:
+    """Records in a block of about ``size`` bytes."""
+    return max(1, size // (itemsize * k * k))
 
 
 def as_source(X: Any, name: str = "X") -> Source:
     """See data as records in pieces.
 
-    An array or memory map ``(n, k, k)``; a list of matrices, each in its own dtype; an
-    iterator of blocks (read once); a function that returns such an iterator afresh; a
-    Dask array; a :class:`Source`, or a list of them.
+    An array or memory map ``(n, k, k)``, CuPy's and torch's on a GPU too; a list of
+    matrices, each in its own dtype; an iterator of blocks (read once); a function that
+    returns such an iterator afresh; a Dask array; a :class:`Source`, or a list of them.
     """
     if isinstance(X, Source):
         return X
@@ -121,9 +127,14 @@ def chain(parts: Sequence[Source]) -> Source:
 
 
 def _from_array(A: NDArray[Any], name: str) -> Source:
-    step = rows_per_block(A.shape[1], A.itemsize)
+    device = on_device(A)
+    step = rows_per_block(A.shape[1], A.itemsize, DEVICE_BYTES if device else BLOCK_BYTES)
     starts = range(0, len(A), step)
-    return Source(lambda: (A[i : i + step] for i in starts), A.shape[1], len(A), name)
+
+    def read() -> Iterator[Any]:
+        return (A[i : i + step] for i in starts)
+
+    return Source(read, A.shape[1], len(A), name, device=device)
 
 
 def _from_list(items: Sequence[Any], name: str) -> Source:

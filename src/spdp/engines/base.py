@@ -17,6 +17,7 @@ from spdp.choices import OnInvalid
 from spdp.data.source import Source
 from spdp.errors import DataError
 from spdp.kernels import Region, kernels_for
+from spdp.kernels.place import beside
 from spdp.lattice import MAX_RECORDS, Fault, fault_of, first_fault, sum_block
 from spdp.privacy.ledger import Ledger, fingerprint_text
 from spdp.progress import track
@@ -69,15 +70,16 @@ def vectors_of(block: Any, task: Task) -> Vectors:
         fault = first_fault(fault, fault_of(part, status, task.explain))
     if len(pieces) == 1:
         return Vectors(pieces[0], m, fault)
-    order = np.argsort(np.concatenate(places))
-    return Vectors(np.concatenate(pieces)[order], m, fault)
+    together = np.concatenate(pieces)
+    order = beside(np.argsort(np.concatenate(places)), together)
+    return Vectors(together[order], m, fault)
 
 
 def totals_of(block: Any, task: Task, queries: Sequence[Query]) -> Totals:
     """Exact totals of queries over one block of records."""
     only = queries[0]
     if len(queries) == 1 and isinstance(only, VectorSum) and only.is_whole(task.region):
-        kernels = kernels_for(wanted=task.kernels)
+        kernels = kernels_for(wanted=task.kernels) if task.kernels else None
         total, m, fault = sum_block(
             block, task.chart, task.region, task.k, task.name, kernels, task.explain
         )
@@ -100,7 +102,7 @@ def turn(vectors: Vectors, axes: Array, kernels: str | None) -> Vectors:
 
 def thinned(vectors: Vectors, stride: int) -> Vectors:
     """Every so many-th of a block's vectors."""
-    Y = np.ascontiguousarray(vectors.Y[::stride])
+    Y = vectors.Y[::stride].copy()
     return Vectors(Y, len(Y), None)
 
 

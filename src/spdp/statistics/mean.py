@@ -63,7 +63,7 @@ def private_mean(
     label: str | None = None,
     random_state: Seed = None,
     reference: Reference | None = None,
-    engine: Engine | None = None,
+    engine: Engine | str | None = None,
 ) -> Release:
     """Release the Fréchet mean of SPD matrices with differential privacy.
 
@@ -102,8 +102,9 @@ def private_mean(
         Where the data are expected to lie, from data that are already public. The
         adaptive method starts there, after a private check, where few records are at
         hand.
-    engine : Engine, optional
-        Where to work: by default here, or on the cluster that a Dask array lies on.
+    engine : Engine, "local" or "gpu", optional
+        Where to work: by default here, on the cluster that a Dask array lies on, or on
+        the GPU that a CuPy array or torch tensor lies on.
 
     Returns
     -------
@@ -134,7 +135,7 @@ def private_mean(
         chart=chart,
     )
     wanted = settle_method(method, shot, source.n, epsilon, delta, mechanism)
-    engine = engine or engine_for(source)
+    engine = engine_for(source, engine)
     paying: dict[str, Any] = {"ledger": ledger, "label": label, "random_state": random_state}
     if wanted is Method.ADAPTIVE:
         account = Account(Budget.gaussian(epsilon, delta), **paying)

@@ -59,13 +59,13 @@ class Totals(NamedTuple):
 def vectors_of(block: Any, task: Task) -> Vectors:
     """Vectors of one block, unusable records at the region's centre."""
     pieces, m, fault = [], 0, None
-    places: list[NDArray[np.intp]] = []
+    places: list[Any] = []
     for part in split(block, task.k, task.name):
         Y, status = task.chart.vectors(
             part.stack, task.region, kernels_for(part.stack, task.kernels)
         )
         pieces.append(Y)
-        places.append(np.arange(len(Y)) if part.places is None else part.places)
+        places.append(part.places)
         m += len(Y)
         fault = first_fault(fault, fault_of(part, status, task.explain))
     if len(pieces) == 1:

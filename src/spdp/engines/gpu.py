@@ -18,7 +18,7 @@ from spdp.charts import Chart
 from spdp.choices import OnInvalid
 from spdp.data.source import Source
 from spdp.engines.base import Held
-from spdp.engines.local import LocalEngine
+from spdp.engines.local import LocalEngine, LocalHeld
 from spdp.errors import ParameterError
 from spdp.kernels import Region
 from spdp.kernels.base import working_dtype
@@ -61,9 +61,12 @@ class GpuEngine(LocalEngine):
         on_invalid: OnInvalid,
         keep_bytes: int,
     ) -> Held:
-        self._cupy.get_default_memory_pool().free_all_blocks()
-        free = self._cupy.cuda.runtime.memGetInfo()[0]
-        return super().hold(source, chart, region, on_invalid, max(keep_bytes, int(KEPT * free)))
+        pool = self._cupy.get_default_memory_pool()
+        free = self._cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
+        task = self.task(source, chart, region, on_invalid)
+        held = LocalHeld(self, source, task, max(keep_bytes, int(KEPT * free)))
+        held.join()
+        return held
 
     def fingerprint(self, source: Source, key: bytes) -> str:
         return LocalEngine().fingerprint(source, key)

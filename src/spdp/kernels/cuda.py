@@ -55,6 +55,7 @@ LOGVEC, ENCODE, LATTICE_SUM = range(3)
 OPTIONS = ("--std=c++17", "--diag-suppress=177,128")
 COPIES = 64  # of the sums, so that blocks do not wait for each other
 TILE = 64  # of row_turns
+FEW = 16  # coordinates up to which a thread turns a row by itself
 ROW_THREADS = 128
 LARGE_BYTES = 256 << 20  # of a batch for cuSOLVER
 
@@ -113,6 +114,7 @@ def _records(mode: int, X: Any, region: Region, out: Any, codes: Any) -> Any:
     return status
 
 
+@lru_cache(maxsize=128)
 def _resident(kernel: Any, launch: Launch) -> int:
     """Blocks of a kernel that one processor holds at once."""
     if launch.bytes > 48 << 10:
@@ -242,10 +244,14 @@ def vector_norms(Y: Any, center: Any, width: Any) -> Any:
 def rotate(Y: Any, center: Any, axes: Any) -> Any:
     A, V = asarray(Y, np.float64), asarray(axes, np.float64)
     m, d = A.shape
-    out = cupy.empty_like(A)
-    if m:
-        arguments = (np.int64(m), np.int32(d), A, cupy.asarray(center, np.float64), V, out)
-        _kernel("row_turns")((-(-m // TILE), -(-d // TILE)), (256,), arguments)
+    out, home = cupy.empty_like(A), cupy.asarray(center, np.float64)
+    if m and d <= FEW:
+        grid = min(-(-m // ROW_THREADS), 16 * _processors(A.device.id))
+        kernel = _kernel("few_turns", f"-DSPDP_D={d}")
+        kernel((grid,), (ROW_THREADS,), (np.int64(m), A, home, V, out))
+    elif m:
+        grids = (-(-m // TILE), -(-d // TILE))
+        _kernel("row_turns")(grids, (256,), (np.int64(m), np.int32(d), A, home, V, out))
     return out
 
 

@@ -148,6 +148,29 @@ extern "C" __global__ void row_sums(Int m, int d, const double* y, const double*
     }
 }
 
+// The same for few coordinates, one thread per row.
+#ifdef SPDP_D
+extern "C" __global__ void few_turns(Int m, const double* y, const double* center, const double* axes, double* out) {
+    constexpr int D = SPDP_D;
+    __shared__ double right[D][D], home[D];
+    for (int t = threadIdx.x; t < D * D; t += blockDim.x) right[t / D][t % D] = axes[t];
+    for (int t = threadIdx.x; t < D; t += blockDim.x) home[t] = center[t];
+    __syncthreads();
+    for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i < m; i += Int(gridDim.x) * blockDim.x) {
+        double z[D];
+#pragma unroll
+        for (int j = 0; j < D; ++j) z[j] = y[i * D + j] - home[j];
+#pragma unroll
+        for (int l = 0; l < D; ++l) {
+            double sum = 0.0;
+#pragma unroll
+            for (int j = 0; j < D; ++j) sum = fma(z[j], right[j][l], sum);
+            out[i * D + l] = sum;
+        }
+    }
+}
+#endif
+
 // (y - center) axes: each row's sums run over j in order, whatever its place among the others.
 extern "C" __global__ void __launch_bounds__(256)
     row_turns(Int m, int d, const double* y, const double* center, const double* axes, double* out) {

@@ -15,6 +15,7 @@ namespace spdp {
 
 template <int K, int T, int R, bool BLOCK> struct Group {
     static constexpr int D = K * (K + 1) / 2, LD = K | 1, TP = T | 1, P = K / 2;
+    static constexpr int AHEAD = 8;  // loads on their way at once
     static constexpr int TABLE = (K * (LD > TP ? LD : TP) + 1) / 2 * 2;
     // shared, for one matrix; neighbours in a warp begin where this one's lanes end, counted in banks
     static constexpr int NEEDED = TABLE + 2 * P + 5 * K + 3 * T;
@@ -96,10 +97,16 @@ template <int K, int T, int R, bool BLOCK> struct Group {
         sort(a);
         LANES {
             int word = 0;
-            for (int t = lane; t < K * K; t += T) {
-                const double x = wide(a[t]);
-                entry(rank[t / K], rank[t % K]) = x;
-                word = larger(word, size_word(x));
+            for (int from = lane; from < K * K; from += AHEAD * T) {
+                double x[AHEAD];
+#pragma unroll
+                for (int n = 0; n < AHEAD; ++n) x[n] = from + n * T < K * K ? wide(a[from + n * T]) : 0.0;
+#pragma unroll
+                for (int n = 0; n < AHEAD; ++n) {
+                    const int t = from + n * T;
+                    if (t < K * K) entry(rank[t / K], rank[t % K]) = x[n];
+                    word = larger(word, size_word(x[n]));
+                }
             }
             flags[lane] = word;
         }
@@ -220,15 +227,16 @@ template <int K, int T, int R, bool BLOCK> struct Group {
         sync();
         if (busy) LANES {
                 Turn by[PASSES];
-                bool again = false;
+                Seen all;
 #pragma unroll
                 for (int pass = 0; pass < PASSES; ++pass) {
                     const int p = lane + pass * T;
                     if (PASSES == 1 && p >= PAIRS) continue;
                     const int at = p < PAIRS ? p : lane;  // a pair again, not a branch: passes run side by side
-                    bool more = false;
-                    by[pass] = turn(norm[FIRST + 2 * at], norm[FIRST + 2 * at + 1], gathered(at), more);
-                    again |= more && p < PAIRS;
+                    Seen what;
+                    by[pass] = turn(norm[FIRST + 2 * at], norm[FIRST + 2 * at + 1], gathered(at), what);
+                    all.again |= what.again && p < PAIRS;
+                    all.large |= what.large && p < PAIRS;
                 }
 #pragma unroll
                 for (int pass = 0; pass < PASSES; ++pass) {
@@ -240,7 +248,8 @@ template <int K, int T, int R, bool BLOCK> struct Group {
                     n[1] = a;
                     angles[p] = {by[pass].c, by[pass].s};
                 }
-                if (again) flags[0] = number;
+                if (all.again) flags[0] = number;
+                if (all.large) flags[1] = number;
             }
         sync();
         if (busy) LANES {
@@ -259,11 +268,13 @@ template <int K, int T, int R, bool BLOCK> struct Group {
     }
     // Rounds until K of them, which meet every pair once, have gone by since a pair last asked for more.
     FN void orthogonalise(bool busy) {
-        if (busy) LANES if (lane == 0) flags[0] = 0;
+        if (busy) LANES if (lane == 0) flags[0] = flags[1] = 0;
         int number = 0;
+        sync();
 #pragma unroll 1
         for (int sweeps = 0; sweeps < MAX_SWEEPS; ++sweeps) {
-            norms(busy);
+            const bool anew = busy && (number == 0 || flags[1] > number - K);
+            if (!nobody(anew)) norms(anew);
 #pragma unroll 1
             for (int turned = 0; turned < (K + 1) / 2; ++turned) {
                 round<0>(busy, ++number);

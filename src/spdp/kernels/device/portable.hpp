@@ -205,7 +205,14 @@ struct Turn {
 constexpr int ORTHOGONAL = 93 << 20, NEARLY = 46 << 20, SMALL_ANGLE = (1023 - 17) << 20, VISIBLE = 33 << 20;
 constexpr int MAX_SWEEPS = 30;
 
-FN Turn turn(double a, double b, double dot, bool& again) {
+// cosines above 1/8 change norms so much that they are to be computed anew
+constexpr int LARGE = 6 << 20;
+
+struct Seen {
+    bool again = false, large = false;
+};
+
+FN Turn turn(double a, double b, double dot, Seen& what) {
     const double gap = b - a, square = dot * dot;
     const int wide = larger(high(a * b), 0), seen = high(square);
     const bool active = seen > larger(wide - ORTHOGONAL, VISIBLE);
@@ -216,7 +223,8 @@ FN Turn turn(double a, double b, double dot, bool& again) {
     r.c = inverse_root(fma(tangent, tangent, 1.0));
     r.s = tangent * r.c;
     r.w = r.s * fma(r.s, gap, -2.0 * dot * r.c);
-    again |= active && (seen > wide - NEARLY || size_word(tangent) > SMALL_ANGLE);
+    what.large |= seen > wide - LARGE;
+    what.again |= active && (seen > wide - NEARLY || size_word(tangent) > SMALL_ANGLE);
     return r;
 }
 

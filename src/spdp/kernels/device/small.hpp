@@ -45,7 +45,7 @@ template <int K> struct Small {
         return whole;
     }
 
-    template <int SWAP> static FN void rotate(Matrix& g, double (&n)[K], int p, int q, bool& again) {
+    template <int SWAP> static FN void rotate(Matrix& g, double (&n)[K], int p, int q, Seen& what) {
         double dot = 0.0, x[K], z[K];
 #pragma unroll
         for (int i = 0; i < K; ++i) {
@@ -53,7 +53,7 @@ template <int K> struct Small {
             z[i] = g[i][q];
             dot = fma(x[i], z[i], dot);
         }
-        const Turn r = turn(n[p], n[q], dot, again);
+        const Turn r = turn(n[p], n[q], dot, what);
         const double a = n[p] + r.w, b = n[q] - r.w;
         n[SWAP ? q : p] = a;
         n[SWAP ? p : q] = b;
@@ -81,21 +81,21 @@ template <int K> struct Small {
         for (int sweeps = 0; sweeps < MAX_SWEEPS && quiet < K; ++sweeps) {
             norms(g, n);
             if (K <= 5) {
-                bool again = false;
+                Seen what;
 #pragma unroll
                 for (int p = 0; p < K; ++p)
 #pragma unroll
-                    for (int q = p + 1; q < K; ++q) rotate<0>(g, n, p, q, again);
-                quiet = again ? 0 : K;
+                    for (int q = p + 1; q < K; ++q) rotate<0>(g, n, p, q, what);
+                quiet = what.again ? 0 : K;
             } else {
 #pragma unroll 1
                 for (int round = 0; round < (K + 1) / 2 && quiet < K; ++round) {
-                    bool again = false;
+                    Seen what;
 #pragma unroll
-                    for (int p = 0; p + 1 < K; p += 2) rotate<1>(g, n, p, p + 1, again);
+                    for (int p = 0; p + 1 < K; p += 2) rotate<1>(g, n, p, p + 1, what);
 #pragma unroll
-                    for (int p = 1; p + 1 < K; p += 2) rotate<1>(g, n, p, p + 1, again);
-                    quiet = again ? 0 : quiet + 2;
+                    for (int p = 1; p + 1 < K; p += 2) rotate<1>(g, n, p, p + 1, what);
+                    quiet = what.again ? 0 : quiet + 2;
                 }
             }
         }

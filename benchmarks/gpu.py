@@ -5,7 +5,8 @@
 ns per matrix of the private lattice sum of float64 records in device memory (read,
 decompose, logarithm, clip, encode, integer norm rule, exact sum), of reading alone, and
 of torch's ``linalg.eigh``, logarithm and mean; then one shot and adaptive releases.
-Writes gpu-table.md, by default into benchmarks/results; gpu.md there says what it means. Needs CuPy, and torch to compare with.
+Writes gpu-table.md, by default into benchmarks/results, where gpu.md says what it
+means. Needs CuPy, and torch to compare with.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Speed of spdp beside its peers, in one run on one machine.
 
-    python benchmarks/bench.py [--geomstats PYTHON] [--quick] [--output FOLDER]
+    python benchmarks/bench.py [--geomstats PYTHON] [--gpu] [--quick] [--output FOLDER]
 
 µs per matrix, ratios, growth with n and peak memory. Writes bench.md and bench.json,
 into benchmarks/results by default. ``--geomstats`` names an interpreter whose
@@ -344,6 +344,7 @@ def markdown(facts, rows, large, small, growing):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--geomstats")
+    parser.add_argument("--gpu", action="store_true", help="benchmarks/gpu.py too")
     parser.add_argument("--quick", action="store_true", help="fewer matrices, and none above 116")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
@@ -372,6 +373,10 @@ def main():
     print(text)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"peak memory of this process: {peak:.0f} MiB")
+    if options.gpu:
+        rest = ["--output", str(options.output), *(["--quick"] if options.quick else [])]
+        command = [sys.executable, str(Path(__file__).with_name("gpu.py")), *rest]
+        subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from spdp.errors import DataError, InvalidMatrixError
 from spdp.kernels import Status
 from spdp.kernels.base import working_dtype
+from spdp.kernels.place import as_array, home
 
 __all__ = [
     "Block",
@@ -78,7 +79,7 @@ class Part(NamedTuple):
 def matrix_stack(X: Any, name: str = "X") -> NDArray[Any]:
     """``X`` as one float32 or float64 array (..., k, k), or an error."""
     refuse_masked(X, name)
-    A = np.asarray(X)
+    A = as_array(X)
     if A.dtype.kind not in REAL:
         raise InvalidMatrixError(f"{name} {_not_real(A)}")
     if A.ndim < 2 or A.shape[-1] != A.shape[-2] or A.shape[-1] == 0:
@@ -91,7 +92,7 @@ def matrix_stack(X: Any, name: str = "X") -> NDArray[Any]:
 def record_stack(X: Any, name: str = "X") -> NDArray[Any]:
     """``X`` as an array (n, k, k) or (n, p, k, k), in the dtype it is stored in."""
     refuse_masked(X, name)
-    A = np.asarray(X)
+    A: NDArray[Any] = as_array(X)
     if A.dtype.kind not in REAL:
         raise InvalidMatrixError(f"{name} {_not_real(A)}")
     if A.ndim not in (3, 4) or not _is_record(A.shape[1:]):
@@ -109,11 +110,11 @@ def shape_of_first(items: Sequence[Any], name: str = "X") -> Shape:
     """Shape of the records of a list: that of the first one of real numbers."""
     for item in items:
         try:
-            A = np.asarray(item)
+            A = as_array(item)
         except Exception:  # not this one, then
             continue
         if A.dtype.kind in REAL and _is_record(A.shape):
-            return A.shape
+            return tuple(A.shape)
     raise InvalidMatrixError(f"{name} is not a stack of matrices of one size")
 
 
@@ -130,7 +131,7 @@ def split(block: Any, shape: Shape, name: str) -> Iterator[Part]:
         yield from _split_list(records, shape, name)
         return
     refuse_masked(records, name)
-    B = np.asarray(records)
+    B = as_array(records)
     if B.ndim == len(shape):
         B = B[None]
     if B.shape[1:] != shape:
@@ -161,7 +162,7 @@ def _record(item: Any, shape: Shape, name: str) -> tuple[NDArray[Any], str | Non
     NaN, and why, where it holds no real numbers.
     """
     try:
-        A = np.asarray(item)
+        A = home(as_array(item))
     except ValueError:
         raise InvalidMatrixError(f"{name} is not a matrix of one size with the others") from None
     except Exception as error:  # whatever an object's own conversion may raise
@@ -207,7 +208,8 @@ def shape_of_block(block: Any, name: str = "X") -> Shape:
     if isinstance(records, list | tuple):
         return shape_of_first(records, name)
     A = matrix_stack(records, name)
-    return A.shape if A.ndim == 2 else record_stack(A, name).shape[1:]
+    shape: Shape = A.shape if A.ndim == 2 else record_stack(A, name).shape[1:]
+    return shape
 
 
 def record_marks(block: Any, shape: Shape, name: str, key: bytes) -> tuple[int, int]:
@@ -218,7 +220,7 @@ def record_marks(block: Any, shape: Shape, name: str, key: bytes) -> tuple[int, 
     """
     total, m = 0, 0
     for part in split(block, shape, name):
-        rows = np.ascontiguousarray(part.stack, dtype="<f8").reshape(len(part.stack), -1)
+        rows = np.ascontiguousarray(home(part.stack), dtype="<f8").reshape(len(part.stack), -1)
         for row in rows:
             mark = hashlib.blake2b(row.tobytes(), key=key[:64], digest_size=32, person=b"spdp")
             total += int.from_bytes(mark.digest(), "little")
@@ -231,6 +233,7 @@ def describe_fault(code: int, matrix: NDArray[Any], smallest: float | None = Non
 
     Of several matrices, the one that is worst.
     """
+    matrix = home(matrix)
     if matrix.ndim == 3:
         worst = int(np.argmax([_badness(code, one) for one in matrix]))
         return f"(part {worst}) {describe_fault(code, matrix[worst])}"

@@ -15,6 +15,7 @@ __all__ = [
     "Method",
     "Noise",
     "OnInvalid",
+    "Place",
     "Unit",
     "Weights",
     "choose",
@@ -62,6 +63,13 @@ class OnInvalid(StrEnum):
 
     RAISE = "raise"
     CENTER = "center"
+
+
+class Place(StrEnum):
+    """Where to work."""
+
+    LOCAL = "local"
+    GPU = "gpu"
 
 
 class Unit(StrEnum):

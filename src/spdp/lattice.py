@@ -39,6 +39,7 @@ from spdp.domain import Domain, check_domain
 from spdp.errors import DataError
 from spdp.kernels import RECORD_NORM, Kernels, Region, kernels_for
 from spdp.kernels.base import Codes
+from spdp.kernels.place import home
 
 __all__ = ["RECORD_NORM", "encode", "exact_sum", "quantize"]
 
@@ -61,7 +62,7 @@ def encode(X: Any, domain: Domain, chart: Chart = LOGEUCLID) -> Ints:
     fault: Fault = None
     for part in split(block, shape, "X"):
         rows, status = chart.encode(part.stack, region, kernels_for(part.stack))
-        q[slice(None) if part.places is None else part.places] = rows
+        q[slice(None) if part.places is None else part.places] = home(rows)
         fault = first_fault(fault, fault_of(part, status))
     if fault is not None:
         raise invalid_matrix(fault[1], (fault[0],))

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.charts.spectra import largest_eigenvalue
-from spdp.kernels import Kernels, Region, Status
+from spdp.kernels import Kernels, Region
 from spdp.kernels.base import Array, Codes, Ints, own_kernels
+from spdp.kernels.place import beside, home
 
 __all__ = ["Chart", "at_center", "clip_to_ball", "diagonal_blocks"]
 
@@ -143,7 +144,7 @@ class Chart(ABC):
         if own is not None:
             return own.lattice_sum(X, region)
         q, status = self.encode(X, region, kernels)
-        return q.sum(axis=0), status
+        return home(q.sum(axis=0)), status
 
 
 def diagonal_blocks(k: int, d: int) -> list[Array]:
@@ -161,7 +162,9 @@ def diagonal_blocks(k: int, d: int) -> list[Array]:
 
 def at_center(Y: Array, status: Codes, region: Region) -> Array:
     """``Y`` with unusable records moved to the region's centre, in place."""
-    Y[status != Status.OK] = region.center
+    bad = np.flatnonzero(status)
+    if bad.size:
+        Y[bad] = beside(region.center, Y)
     return Y
 
 
@@ -170,7 +173,9 @@ def clip_to_ball(Y: Array, center: Array, radius: float) -> Array:
 
     A vector too long for float64 numbers becomes the centre.
     """
-    Z = Y - center
+    at = beside(center, Y)
+    Z = Y - at
     with np.errstate(over="ignore"):
         norm = np.sqrt((Z * Z).sum(axis=-1, keepdims=True))
-    return np.asarray(center + Z * np.minimum(1.0, radius / np.maximum(norm, radius)))
+    clipped: Array = at + Z * np.minimum(1.0, radius / np.maximum(norm, radius))
+    return clipped

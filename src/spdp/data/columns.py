@@ -62,6 +62,7 @@ def _with(source: Source, read: Any, chunks: Sequence[Any] | None, names: Iterab
         chunks=chunks,
         sizes=source.sizes,
         parts=source.parts,
+        device=source.device,
         columns=(*source.columns, *names),
         record=source.record,
         advise=source.advise,

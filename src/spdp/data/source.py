@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from spdp.blocks import Block, Shape, record_stack, shape_of_block, shape_of_first
 from spdp.choices import Unit
 from spdp.errors import DataError, InvalidMatrixError
+from spdp.kernels.place import on_device
 
 __all__ = [
     "BLOCK_BYTES",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 BLOCK_BYTES = 16 << 20
+DEVICE_BYTES = 1 << 30  # of a block on a device, where work has to be started for each
 Read = Callable[[], Iterator[Any]]
 
 
@@ -67,6 +69,8 @@ class Source:
     advise : callable, optional
         ``advise(i)`` is the :class:`Advice` that goes with an error about record i. It
         may look at the data: it is asked where such errors are raised, never else.
+    device : bool
+        Whether its blocks lie on a GPU.
     """
 
     def __init__(
@@ -83,6 +87,7 @@ class Source:
         columns: tuple[str, ...] = (),
         record: Unit = Unit.RECORD,
         advise: Callable[[int], Advice] | None = None,
+        device: bool = False,
     ) -> None:
         self._read = read
         self.k = k
@@ -95,6 +100,7 @@ class Source:
         self.columns = columns
         self.record = record
         self.advise = advise or (lambda i: Advice())
+        self.device = device
         self._started = False
 
     @property
@@ -122,9 +128,11 @@ class Source:
     __iter__ = blocks
 
 
-def rows_per_block(k: int, itemsize: int = 8, parts: int | None = None) -> int:
-    """Records in a block of about ``BLOCK_BYTES``."""
-    return max(1, BLOCK_BYTES // (itemsize * k * k * (parts or 1)))
+def rows_per_block(
+    k: int, itemsize: int = 8, parts: int | None = None, size: int | None = None
+) -> int:
+    """Records in a block of about ``size`` bytes, ``BLOCK_BYTES`` by default."""
+    return max(1, (size or BLOCK_BYTES) // (itemsize * k * k * (parts or 1)))
 
 
 def _of_shape(read: Read, shape: Shape, n: int | None, name: str, **options: Any) -> Source:
@@ -136,9 +144,9 @@ def as_source(X: Any, name: str = "X") -> Source:
     """See data as records in pieces.
 
     An array or memory map ``(n, k, k)``, or ``(n, p, k, k)`` where a record is p
-    matrices; a list of records, each in its own dtype; an
-    iterator of blocks (read once); a function that returns such an iterator afresh; a
-    Dask array; a :class:`Source`, or a list of them.
+    matrices, CuPy's and torch's on a GPU too; a list of records, each in its own dtype;
+    an iterator of blocks (read once); a function that returns such an iterator afresh;
+    a Dask array; a :class:`Source`, or a list of them.
     """
     if isinstance(X, Source):
         return X
@@ -207,9 +215,15 @@ def _joined(lists: list[Sequence[Any] | None]) -> list[Any] | None:
 
 
 def _from_array(A: NDArray[Any], name: str) -> Source:
-    step = max(1, BLOCK_BYTES // (A.itemsize * max(1, A[0:1].size)))
+    shape, device = A.shape[1:], on_device(A)
+    parts = shape[0] if len(shape) == 3 else None
+    step = rows_per_block(shape[-1], A.itemsize, parts, DEVICE_BYTES if device else None)
     starts = range(0, len(A), step)
-    return _of_shape(lambda: (A[i : i + step] for i in starts), A.shape[1:], len(A), name)
+
+    def read() -> Iterator[Any]:
+        return (A[i : i + step] for i in starts)
+
+    return _of_shape(read, shape, len(A), name, device=device)
 
 
 def _from_list(items: Sequence[Any], name: str) -> Source:

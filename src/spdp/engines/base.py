@@ -34,6 +34,11 @@ class Engine(ABC):
 
     kernels: str | None = None
 
+    @property
+    def kernels_here(self) -> str | None:
+        """Kernels for arrays in this process's memory, wherever the records are."""
+        return self.kernels
+
     @abstractmethod
     def each(self, source: Source, work: Any, *args: Any) -> Iterator[Any]:
         """``work(block, *args)`` for every block, in order."""
@@ -101,7 +106,7 @@ class Engine(ABC):
                 yield Totals([], cells.m, cells.fault)
 
         collect(source, added(), allow_none)
-        return HeldPeople(people, self.kernels, most)
+        return HeldPeople(people, self.kernels_here, most)
 
     def check_data(self, source: Source, ledger: Ledger) -> None:
         """Refuse data that are not those a ledger is bound to."""

@@ -26,7 +26,7 @@ from spdp.errors import DataError
 from spdp.kernels import kernels_for
 from spdp.queries import Query
 
-__all__ = ["HeldArray", "LocalEngine"]
+__all__ = ["HeldArray", "LocalEngine", "LocalHeld"]
 
 
 class LocalEngine(Engine):
@@ -42,10 +42,10 @@ class LocalEngine(Engine):
         return (work(block, *args) for block in source.blocks())
 
     def hold(self, source: Source, task: Task, keep_bytes: int) -> Held:
-        return _LocalHeld(self, source, task, keep_bytes)
+        return LocalHeld(self, source, task, keep_bytes)
 
 
-class _LocalHeld(Held):
+class LocalHeld(Held):
     """Vectors in memory: all blocks, or every 2nd, 4th, … where not all fit.
 
     Which blocks are kept depends on their number and sizes only, never on their
@@ -73,6 +73,13 @@ class _LocalHeld(Held):
         thin = [thinned(vectors, stride) for vectors in self._kept] if stride > 1 else None
         self._looked = self._kept if thin is None else thin
         self.m = sum(vectors.m for vectors in self._looked)
+
+    def join(self) -> None:
+        """Make one block of all, where starting work on a block is what takes time."""
+        if self._stride == 1 and len(self._kept) > 1:
+            together = np.concatenate([vectors.Y for vectors in self._kept])
+            self._kept = [Vectors(together, len(together), None)]
+            self.look_at(1)
 
     def turned(self, axes: Array) -> Held:
         lists = [self._kept] if self._looked is self._kept else [self._kept, self._looked]

@@ -27,6 +27,7 @@ from spdp.blocks import split
 from spdp.engines.roster import Roster, distinct
 from spdp.engines.task import Array, Fault, Held, Ints, Task, beside_of
 from spdp.kernels import RECORD_NORM, kernels_for
+from spdp.kernels.place import home
 from spdp.lattice import fault_of, first_fault
 from spdp.queries import WHOLE, Query, Rows
 
@@ -62,7 +63,7 @@ def cells_of(block: Any, task: Task) -> Cells:
         known = columns.label >= 0
         Q, rows = Q[known], (rows * classes + columns.label)[known]
     sums = np.zeros((len(ids) * classes, Q.shape[1]), np.int64)
-    kernels_for(wanted=task.kernels).add_rows(Q, rows, sums)
+    kernels_for(Q).add_rows(Q, rows, sums)
     counts = np.bincount(rows, minlength=len(sums))
     fault = first_fault(fault, unusable)
     sums = sums.reshape(len(ids), classes * Q.shape[1])
@@ -76,9 +77,9 @@ def _codes(block: Any, task: Task, m: int) -> tuple[Ints, Fault]:
         kernels = kernels_for(part.stack, task.kernels)
         codes, status = task.chart.encode(part.stack, task.region, kernels)
         if part.places is None:
-            Q = codes
+            Q = home(codes)
         else:
-            Q[part.places] = codes
+            Q[part.places] = home(codes)
         fault = first_fault(fault, fault_of(part, status, task.explain))
     return Q, fault
 

@@ -11,6 +11,7 @@ from spdp.blocks import Block, Shape, split
 from spdp.charts import Chart
 from spdp.engines.roster import checked_ids, distinct
 from spdp.kernels import Region, kernels_for
+from spdp.kernels.place import beside as on_the_side_of
 from spdp.lattice import Fault, fault_of, first_fault, sum_block
 from spdp.queries import Query, Rows, VectorSum
 
@@ -106,26 +107,27 @@ def vectors_of(block: Any, task: Task) -> Vectors:
     """Vectors of one block, unusable records at the region's centre."""
     pieces, m = [], 0
     columns, fault = beside_of(block, task)
-    places: list[NDArray[np.intp]] = []
+    places: list[Any] = []
     for part in split(block, task.shape, task.name):
         Y, status = task.chart.vectors(
             part.stack, task.region, kernels_for(part.stack, task.kernels)
         )
         pieces.append(Y)
-        places.append(np.arange(len(Y)) if part.places is None else part.places)
+        places.append(part.places)
         m += len(Y)
         fault = first_fault(fault, fault_of(part, status, task.explain))
     if len(pieces) == 1:
         return Vectors(pieces[0], m, fault, columns)
-    order = np.argsort(np.concatenate(places))
-    return Vectors(np.concatenate(pieces)[order], m, fault, columns)
+    together = np.concatenate(pieces)
+    order = on_the_side_of(np.argsort(np.concatenate(places)), together)
+    return Vectors(together[order], m, fault, columns)
 
 
 def totals_of(block: Any, task: Task, queries: Sequence[Query]) -> Totals:
     """Exact totals of queries over one block of records."""
     only = queries[0]
     if len(queries) == 1 and isinstance(only, VectorSum) and only.is_whole(task.region):
-        kernels = kernels_for(wanted=task.kernels)
+        kernels = kernels_for(wanted=task.kernels) if task.kernels else None
         total, m, fault = sum_block(
             block, task.chart, task.region, task.shape, task.name, kernels, task.explain
         )
@@ -148,7 +150,7 @@ def turn(vectors: Vectors, axes: Array, kernels: str | None) -> Vectors:
 
 def thinned(vectors: Vectors, stride: int) -> Vectors:
     """Every so many-th of a block's vectors."""
-    Y = np.ascontiguousarray(vectors.Y[::stride])
+    Y = vectors.Y[::stride].copy()
     columns: Any = (None if part is None else part[::stride] for part in vectors.beside)
     return Vectors(Y, len(Y), None, Beside(*columns))
 

@@ -2,11 +2,12 @@
 
 The only place where they are decomposed.
 
-Implementations of the :class:`Kernels` protocol: :mod:`spdp.kernels.reference` (NumPy)
-and, where it was built, :mod:`spdp.kernels.native` (C++, one matrix per SIMD lane, all
-cores). :func:`kernels_for` chooses by where an array lies and by what an engine asks
-for; ``SPDP_KERNELS=numpy`` prefers the reference for NumPy arrays, ``SPDP_NUM_THREADS``
-and threadpoolctl limit the native threads.
+Implementations of the :class:`Kernels` protocol: :mod:`spdp.kernels.reference` (NumPy);
+where it was built, :mod:`spdp.kernels.native` (C++, one matrix per SIMD lane, all
+cores); and for CuPy's arrays :mod:`spdp.kernels.cuda`. :func:`kernels_for` chooses by
+where an array lies and by what an engine asks for; ``SPDP_KERNELS=numpy`` prefers the
+reference for NumPy arrays, ``SPDP_NUM_THREADS`` and threadpoolctl limit the native
+threads.
 """
 
 import os
@@ -30,13 +31,16 @@ __all__ = [
 ]
 
 MODULES = {"native": "spdp.kernels.native", "numpy": "spdp.kernels.reference"}
-PREFERRED = {"numpy": ("native", "numpy")}  # by the library an array belongs to
+DEVICE_MODULES = {"cuda": "spdp.kernels.cuda"}
+PREFERRED = {"numpy": ("native", "numpy"), "cupy": ("cuda",)}  # by the library an array belongs to
 
 
 def kernels_for(array: Any = None, wanted: str | None = None) -> Kernels:
     """The kernels for an array: those an engine wants, or the best its library has."""
     home = type(array).__module__.partition(".")[0]
     names = PREFERRED.get(home, PREFERRED["numpy"])
+    if home == "cupy" or wanted == "cuda":  # NumPy arrays are copied to the device
+        return _load(PREFERRED["cupy"])
     choice = wanted or os.environ.get("SPDP_KERNELS", "")
     if choice:
         if choice not in names:
@@ -54,7 +58,7 @@ def _load(names: tuple[str, ...]) -> Kernels:
             return import_module(MODULES[name])
         except ImportError:
             continue
-    return import_module(MODULES[names[-1]])
+    return import_module((MODULES | DEVICE_MODULES)[names[-1]])
 
 
 def backend() -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from spdp.choices import Adjacency
 from spdp.frame import Frame
 from spdp.kernels import RECORD_NORM, Kernels
+from spdp.kernels.place import beside, home, on_device
 from spdp.queries.base import Array, Ints, Query, either, root_upward
 
 __all__ = ["CorrelationSum", "ExcessSum"]
@@ -15,6 +16,7 @@ __all__ = ["CorrelationSum", "ExcessSum"]
 # once: QᵀQ is then exact even in floating point (2¹²·2²⁸ < 2⁵³), in whatever order.
 FACTOR_NORM = 1 << 14
 EXACT_ROWS = 1 << 12
+DEVICE_ROWS = 1 << 20  # a device's cache is of no use to it, and 2²⁰·2²⁸ < 2⁵³ as well
 # Weights of diagonal and off-diagonal products; 7² ≤ 2·5² is what the proof needs.
 ON_DIAGONAL, OFF_DIAGONAL = 5, 7
 
@@ -37,11 +39,13 @@ class CorrelationSum(Query):
     def total(self, Y: Array, kernels: Kernels) -> Ints:
         d = len(self.frame.center)
         products = np.zeros((d, d), np.int64)
-        for start in range(0, len(Y), EXACT_ROWS):
-            Z, origin = self.frame.turned(Y[start : start + EXACT_ROWS], kernels)
-            p = kernels.encode_vectors((Z - origin) / self.frame.width, np.zeros(d), self.radius)
+        rows = DEVICE_ROWS if on_device(Y) else EXACT_ROWS
+        for start in range(0, len(Y), rows):
+            Z, origin = self.frame.turned(Y[start : start + rows], kernels)
+            z = (Z - beside(origin, Z)) / beside(self.frame.width, Z)
+            p = kernels.encode_vectors(z, np.zeros(d), self.radius)
             q = np.trunc(p / (RECORD_NORM // FACTOR_NORM))
-            products += (q.T @ q).astype(np.int64)
+            products += home(q.T @ q).astype(np.int64)
         upper = products[np.triu_indices(d, 1)]
         return np.concatenate([ON_DIAGONAL * np.diagonal(products), OFF_DIAGONAL * upper])
 
@@ -92,7 +96,7 @@ class ExcessSum(Query):
         for reach, weight in zip(self.reaches, self.weights, strict=True):
             share = np.clip((np.minimum(rho, reach) - inside) / reach, 0.0, 1.0)
             units = np.ceil(share * weight).astype(np.int64)
-            sums.append(np.clip(units, 0, weight).sum())
+            sums.append(int(np.clip(units, 0, weight).sum()))
         return np.array(sums, np.int64)
 
     def sensitivity(self, adjacency: Adjacency) -> int:

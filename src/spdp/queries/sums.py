@@ -8,6 +8,7 @@ import numpy as np
 from spdp.choices import Adjacency
 from spdp.frame import Frame
 from spdp.kernels import RECORD_NORM, Kernels, Region
+from spdp.kernels.place import beside, home
 from spdp.queries.base import WHOLE, Array, Ints, Query, Rows, either, root_upward
 
 __all__ = [
@@ -153,7 +154,7 @@ class DistanceSum(Query):
     def total(self, Y: Array, kernels: Kernels) -> Ints:
         share = np.minimum(self.frame.norms(Y, kernels) / self.cap, 1.0)
         units = (share * RECORD_NORM).astype(np.int64)
-        return np.array([np.clip(units, 0, RECORD_NORM).sum()], np.int64)
+        return np.array([int(np.clip(units, 0, RECORD_NORM).sum())], np.int64)
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         return RECORD_NORM
@@ -172,8 +173,10 @@ class Histogram(Query):
     unit: int = 1 << 20
 
     def total(self, Y: Array, kernels: Kernels) -> Ints:
-        place = np.searchsorted(self.edges, self.frame.norms(Y, kernels), side="right")
-        return self.unit * np.bincount(place, minlength=len(self.edges) + 1).astype(np.int64)
+        norms = self.frame.norms(Y, kernels)
+        place = np.searchsorted(beside(self.edges, norms), norms, side="right")
+        counts: Ints = home(np.bincount(place, minlength=len(self.edges) + 1))
+        return self.unit * counts.astype(np.int64)
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         return either(adjacency, root_upward(2 * self.unit**2), self.unit)

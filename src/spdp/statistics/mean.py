@@ -71,7 +71,7 @@ def private_mean(
     random_state: Seed = None,
     reference: Reference | None = None,
     reference_point: Any = None,
-    engine: Engine | None = None,
+    engine: Engine | str | None = None,
 ) -> Release:
     """Release the Fréchet mean of matrices with differential privacy.
 
@@ -125,8 +125,9 @@ def private_mean(
     reference_point : array (k, k), optional
         A public SPD matrix C: records are whitened, C^-½·X·C^-½, and the result is
         mapped back (:mod:`spdp.charts.whitened`). The domain is about whitened records.
-    engine : Engine, optional
-        Where to work: by default here, or on the cluster that a Dask array lies on.
+    engine : Engine, "local" or "gpu", optional
+        Where to work: by default here, on the cluster that a Dask array lies on, or on
+        the GPU that a CuPy array or torch tensor lies on.
 
     Returns
     -------
@@ -159,7 +160,7 @@ def private_mean(
         chart=chart,
         max_records=max_records,
     )
-    engine = engine or engine_for(source)
+    engine = engine_for(source, engine)
     if ledger is not None:
         engine.check_data(source, ledger)
     region = domain.region(source.k, chart)

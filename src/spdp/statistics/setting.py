@@ -74,7 +74,7 @@ def prepare(
     ledger: Ledger | None = None,
     label: str | None = None,
     random_state: Seed = None,
-    engine: Engine | None = None,
+    engine: Engine | str | None = None,
     classes_of: Any = None,
     covariates: Any = None,
     reference_point: Any = None,
@@ -91,7 +91,7 @@ def prepare(
     source = beside(as_source(X), person=groups, label=classes_of, x=covariates)
     chart = chart_of(metric, reference_point, source.parts)
     region = check_domain(domain).region(source.k, chart)
-    chosen = engine or engine_for(source)
+    chosen = engine_for(source, engine)
     account = Account(
         Budget.gaussian(epsilon, delta),
         neighbours,

@@ -1,0 +1,268 @@
+"""The kernels of an NVIDIA GPU behind the same face, for CuPy arrays.
+
+The sources in ``device/`` are compiled when first needed, once per size and type of
+matrix, by CuPy (the extra ``gpu``); CuPy keeps what it compiled between runs. NumPy
+arrays are copied to the device. Vectors, lattice points and statuses stay there; sums
+come back as NumPy integers.
+
+Cholesky factor, then one-sided Jacobi: one thread per matrix up to k = 10, parts of
+a warp up to 40, a block up to 64, cuSOLVER beyond. Sums are exact in 64-bit integers,
+hence the same for any launch; a record's lattice point may differ from the CPU's in its
+last digits, as between instruction sets of the CPU.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from spdp.errors import ParameterError
+from spdp.kernels import reference
+from spdp.kernels.base import (
+    Region,
+    Status,
+    dimension,
+    rank_tolerance,
+    symmetry_tolerance,
+    upper_triangle,
+    working_dtype,
+)
+from spdp.kernels.launch import MAX_K, Launch, launch_for, source
+
+try:
+    import cupy
+except ImportError as error:
+    raise ImportError("the GPU's kernels need CuPy: pip install 'spdp[gpu]'") from error
+
+__all__ = [
+    "NAME",
+    "eigh",
+    "encode",
+    "encode_vectors",
+    "expm",
+    "lattice_sum",
+    "log_sum",
+    "log_vectors",
+    "logm",
+    "rotate",
+    "vector_norms",
+    "vector_sum",
+]
+
+NAME = "cuda"
+OK = int(Status.OK)
+LOGVEC, ENCODE, LATTICE_SUM = range(3)
+OPTIONS = ("--std=c++17", "--diag-suppress=177,128")
+COPIES = 64  # of the sums, so that blocks do not wait for each other
+TILE = 64  # of row_turns
+FEW = 16  # coordinates up to which a thread turns a row by itself
+ROW_THREADS = 128
+LARGE_BYTES = 256 << 20  # of a batch for cuSOLVER
+
+
+@lru_cache(maxsize=128)
+def _kernel(name: str, *options: str) -> Any:
+    return cupy.RawModule(code=source(), options=OPTIONS + options).get_function(name)
+
+
+@lru_cache(maxsize=8)
+def _processors(device: int) -> int:
+    return int(cupy.cuda.runtime.getDeviceProperties(device)["multiProcessorCount"])
+
+
+def library() -> Any:
+    """CuPy."""
+    return cupy
+
+
+def check_device() -> None:
+    """Say plainly why there is no GPU to work on, before anything is paid."""
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+        cupy.zeros(1).sum()
+    except cupy.cuda.memory.OutOfMemoryError as error:
+        raise ParameterError(f"the GPU has no memory left: {error}") from None
+    except Exception as error:  # no driver, an old one, no device, no compiler
+        raise ParameterError(
+            f"no usable GPU: {error}; use engine='local', or see CuPy's installation notes"
+        ) from None
+    if count == 0:
+        raise ParameterError("no GPU on this machine; use engine='local'")
+
+
+def asarray(X: Any, dtype: Any = None) -> Any:
+    """On the device and contiguous, in its working dtype unless another is named."""
+    A = X if isinstance(X, cupy.ndarray) else cupy.asarray(np.asarray(X))
+    return cupy.ascontiguousarray(A, dtype=dtype or working_dtype(A.dtype))
+
+
+def _records(mode: int, X: Any, region: Region, out: Any, codes: Any) -> Any:
+    """Run one pass over matrices; gives their status."""
+    m, k = X.shape[:2]
+    status = cupy.empty(m, np.uint8)
+    if m == 0:
+        return status
+    launch = launch_for(k)
+    real = "float" if X.dtype == np.float32 else "double"
+    kernel = _kernel("records", *launch.options, f"-DSPDP_MODE={mode}", f"-DSPDP_REAL={real}")
+    center = cupy.asarray(region.center, np.float64)
+    bounds = map(np.float64, (region.log_low, region.log_high, region.radius))
+    copies = np.int32(len(codes) if mode == LATTICE_SUM else 1)
+    arguments = (X, np.int64(m), *bounds, center, out, codes, status, copies)
+    grid = min(-(-m // launch.together), _processors(X.device.id) * _resident(kernel, launch))
+    kernel((grid,), (launch.threads,), arguments, shared_mem=launch.bytes)
+    return status
+
+
+@lru_cache(maxsize=128)
+def _resident(kernel: Any, launch: Launch) -> int:
+    """Blocks of a kernel that one processor holds at once."""
+    if launch.bytes > 48 << 10:
+        kernel.max_dynamic_shared_size_bytes = launch.bytes
+    ask = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor
+    return max(1, int(ask(kernel.kernel.ptr, launch.threads, launch.bytes)))
+
+
+def _everywhere(k: int) -> Region:
+    return Region(-np.inf, np.inf, np.zeros(dimension(k)), 1.0)
+
+
+def log_vectors(X: Any, log_low: float, log_high: float) -> tuple[Any, Any]:
+    A = asarray(X)
+    m, k = A.shape[:2]
+    region = _everywhere(k)._replace(log_low=log_low, log_high=log_high)
+    if k > MAX_K:
+        return _large_vectors(A, region)
+    Y = cupy.empty((m, dimension(k)))
+    return Y, _records(LOGVEC, A, region, Y, cupy.empty(0, np.int64))
+
+
+def encode(X: Any, region: Region) -> tuple[Any, Any]:
+    A = asarray(X)
+    m, k = A.shape[:2]
+    if k > MAX_K:
+        Y, status = _large_vectors(A, region)
+        Y[status != OK] = cupy.asarray(region.center)
+        return encode_vectors(Y, region.center, region.radius), status
+    q = cupy.empty((m, dimension(k)), np.int64)
+    return q, _records(ENCODE, A, region, cupy.empty(0), q)
+
+
+def lattice_sum(X: Any, region: Region) -> tuple[Any, Any]:
+    A = asarray(X)
+    k = A.shape[1]
+    if k > MAX_K:
+        return _large_sum(A, region)
+    sums = cupy.zeros((COPIES, dimension(k)), np.int64)
+    status = _records(LATTICE_SUM, A, region, cupy.empty(0), sums)
+    return sums.sum(axis=0).get(), status
+
+
+def _large_sum(A: Any, region: Region) -> tuple[Any, Any]:
+    """Batch by batch: eigenvectors of all records at once need not fit."""
+    k = A.shape[1]
+    step = max(1, LARGE_BYTES // (8 * k * k))
+    total, status = np.zeros(dimension(k), np.int64), cupy.empty(len(A), np.uint8)
+    for start in range(0, len(A), step):
+        q, status[start : start + step] = encode(A[start : start + step], region)
+        total += q.sum(axis=0).get()
+    return total, status
+
+
+def _large_vectors(A: Any, region: Region) -> tuple[Any, Any]:
+    """As :func:`spdp.kernels.reference.log_vectors`, with cuSOLVER's eigenvectors."""
+    m, k = A.shape[:2]
+    Y, status = cupy.empty((m, dimension(k))), cupy.empty(m, np.uint8)
+    i, j = (cupy.asarray(index) for index in upper_triangle(k))
+    step = max(1, LARGE_BYTES // (8 * k * k))
+    for start in range(0, m, step):
+        s = slice(start, start + step)
+        logs, V, code = _large_eigen(A[s])
+        logs = cupy.clip(logs, region.log_low, region.log_high)
+        L = (V * logs[:, None, :]) @ V.transpose(0, 2, 1)
+        Y[s, :k] = cupy.diagonal(L, axis1=1, axis2=2)
+        Y[s, k:] = np.sqrt(0.5) * (L[:, i, j] + L[:, j, i])
+        Y[s] *= (code == OK)[:, None]
+        status[s] = code
+    return Y, status
+
+
+def _large_eigen(X: Any) -> tuple[Any, Any, Any]:
+    """Log-eigenvalues, eigenvectors and status; see the reference for the rules."""
+    k = X.shape[1]
+    A = X.astype(np.float64)
+    big = cupy.abs(A).max(axis=(1, 2))
+    finite = cupy.isfinite(big)
+    A = cupy.where(finite[:, None, None], A, cupy.eye(k))
+    largest, exponent = cupy.frexp(cupy.where(finite, big, 1.0))
+    A = cupy.ldexp(A, -exponent[:, None, None])
+    other = A.transpose(0, 2, 1)
+    symmetric = cupy.abs(A - other).max(axis=(1, 2)) <= symmetry_tolerance(X.dtype) * largest
+    w, V = cupy.linalg.eigh(0.5 * (A + other))
+    least = cupy.asarray(rank_tolerance(X.dtype, largest.get(), exponent.get(), k))
+    positive = (w[:, -1] > 0) & (w[:, 0] >= -least)
+    code = cupy.where(positive, OK, int(Status.NOT_POSITIVE))
+    code = cupy.where(symmetric, code, int(Status.NOT_SYMMETRIC))
+    code = cupy.where(finite, code, int(Status.NOT_FINITE)).astype(np.uint8)
+    w = cupy.where(w > 0, w, float(np.finfo(np.float64).eps) * w[:, -1:])
+    w = cupy.where((code == OK)[:, None], w, 1.0)
+    return cupy.log(w) + np.log(2.0) * exponent[:, None], V, code
+
+
+def _rows(name: str, Y: Any, center: Any, width: Any, *rest: Any) -> None:
+    m, d = Y.shape
+    if m == 0:
+        return
+    by = 1.0 / cupy.asarray(width, np.float64)
+    grid = min(-(-m // ROW_THREADS), 16 * _processors(Y.device.id))
+    arguments = (np.int64(m), np.int32(d), Y, cupy.asarray(center, np.float64), by, *rest)
+    _kernel(name)((grid,), (ROW_THREADS,), arguments)
+
+
+def encode_vectors(Y: Any, center: Any, radius: float) -> Any:
+    A = asarray(Y, np.float64)
+    q = cupy.empty(A.shape, np.int64)
+    _rows("row_codes", A, center, np.ones(A.shape[1]), np.float64(radius), q)
+    return q
+
+
+def vector_sum(Y: Any, center: Any, width: Any, radius: float, absolute: bool = False) -> Any:
+    A = asarray(Y, np.float64)
+    sums = cupy.zeros((COPIES, A.shape[1]), np.int64)
+    rest = (np.float64(radius), np.int32(absolute), sums, np.int32(COPIES))
+    _rows("row_sums", A, center, width, *rest)
+    return sums.sum(axis=0).get()
+
+
+def vector_norms(Y: Any, center: Any, width: Any) -> Any:
+    A = asarray(Y, np.float64)
+    out = cupy.empty(len(A))
+    _rows("row_norms", A, center, width, out)
+    return out
+
+
+def rotate(Y: Any, center: Any, axes: Any) -> Any:
+    A, V = asarray(Y, np.float64), asarray(axes, np.float64)
+    m, d = A.shape
+    out, home = cupy.empty_like(A), cupy.asarray(center, np.float64)
+    if m and d <= FEW:
+        grid = min(-(-m // ROW_THREADS), 16 * _processors(A.device.id))
+        kernel = _kernel("few_turns", f"-DSPDP_D={d}")
+        kernel((grid,), (ROW_THREADS,), (np.int64(m), A, home, V, out))
+    elif m:
+        grids = (-(-m // TILE), -(-d // TILE))
+        _kernel("row_turns")(grids, (256,), (np.int64(m), np.int32(d), A, home, V, out))
+    return out
+
+
+def _on_host(name: str) -> Any:
+    """Functions for people, which work on few matrices: NumPy's, there and back."""
+
+    def function(X: Any, *rest: Any) -> tuple[Any, ...]:
+        A = X.get() if isinstance(X, cupy.ndarray) else X
+        return tuple(map(cupy.asarray, getattr(reference, name)(A, *rest)))
+
+    return function
+
+
+eigh, logm, log_sum, expm = map(_on_host, ("eigh", "logm", "log_sum", "expm"))

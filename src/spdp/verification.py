@@ -92,12 +92,28 @@ def _words(c: dict[str, Any]) -> Iterator[Check]:
         yield Check("unit", c["unit"] is None, "a stated summary has no unit of its own")
         return
     yield Check("unit", c["unit"] in set(Unit), str(c["unit"]))
+    yield from _shapes(c)
     expected = mean_estimand(c["distance"], c["unit"], c["max_records"])
     yield _equal("estimand", c["estimand"], expected)
     yield _equal("mechanism", c["mechanism"], NAMES[_budget_of(c).noise])
     yield _equal("distance", c["distance"], _chart(c).distance)
     methods = (Method.ONESHOT, Method.ADAPTIVE)
     yield Check("method", c["method"] in methods, str(c["method"]))
+
+
+def _shapes(c: dict[str, Any]) -> Iterator[Check]:
+    """What is released has the shape its sensitivity is for; counts are possible."""
+    if c["statistic"] == "mean":
+        parts = [] if c["parts"] is None else [c["parts"]]
+        yield _equal("arrays", c["arrays"], {"mean": [*parts, c["k"], c["k"]]})
+    n, most = c["n"], c["max_records"]
+    yield Check("number of records", n is None or n >= 1, f"n is {n}")
+    possible = most is None or (most >= 1 and c["unit"] == Unit.PERSON)
+    yield Check("records that count", possible, f"max_records is {most}")
+    if c["statistic"] == "mean" and c["method"] == Method.ADAPTIVE:
+        seen = [step for step in c["steps"] if step["step"] == "edge"]
+        found = {name: seen[0][name] for name in ("share", "sd")} if seen else None
+        yield _equal("outside", c["outside"], found)
 
 
 def _budget(c: dict[str, Any]) -> Iterator[Check]:

@@ -8,9 +8,10 @@ from spdp.charts import chart_of
 from spdp.choices import OnInvalid
 from spdp.data import as_source
 from spdp.data.columns import beside
+from spdp.data.identity import id_of, spelt
 from spdp.data.source import Source
 from spdp.engines import LocalEngine, people
-from spdp.engines.roster import Roster, checked_ids, distinct
+from spdp.engines.roster import Roster, distinct
 from spdp.errors import DataError, InvalidMatrixError, LedgerError, ParameterError
 from spdp.geometry import mean_logeuclid
 from spdp.kernels import RECORD_NORM
@@ -95,6 +96,60 @@ def test_one_id_is_one_person_however_it_is_stored(study):
     np.testing.assert_array_equal(total(held), total(table(X, ids)))
 
 
+def test_nobodys_id_changes_how_others_are_read(random_spd):
+    """Large numbers beside a float, numbers beside a text: each entry on its own."""
+    X = random_spd(200, 3)
+    large = [2**62 + i for i in range(199)]
+    for last in (5, 5.0, "5", "x"):
+        assert table(X, [*large, last]).n == 200
+    twice = [value for i in range(99) for value in (i, float(i))]
+    for last in (7, "x"):
+        assert table(X, [*twice, "y", last]).n == (100 if last == 7 else 101)
+    hashes = [2**63 + i for i in range(200)]
+    assert table(X, hashes).n == table(X, np.array(hashes, np.uint64)).n == 200
+
+
+def test_one_person_is_one_row_however_blocks_are_cut(random_spd):
+    X = random_spd(4, 3)
+    ids = np.array([7, 7.0, np.int64(7), "7.0"], object)
+    for cut in range(5):
+        parts = np.split(X, [cut])
+        assert table(None, ids, lambda parts=parts: iter(parts)).n == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (7, 7),
+        (7.0, 7),
+        ("7", 7),
+        (" 7.0 ", 7),
+        (b"7", 7),
+        (np.uint8(7), 7),
+        (True, 1),
+        ("07", "07"),
+        ("-0", 0),
+        ("7.5", "7.5"),
+        ("e\u0301", "\u00e9"),
+        ("", None),
+        (float("nan"), None),
+        (2**63, id_of(str(2**63))),
+    ],
+)
+def test_ids_have_one_spelling(value, expected):
+    assert id_of(value) == expected
+    assert type(id_of(value)) is type(expected)
+
+
+def test_no_persons_are_a_dataset_too():
+    empty = np.empty((0, 2, 2))
+    options = {**OPTIONS, "adjacency": "add-remove"}
+    for mechanism in ("gaussian", "laplace"):
+        for weights in ({}, {"weights": "records", "max_records": 3}):
+            release = private_mean(empty, groups=[], mechanism=mechanism, **weights, **options)
+            assert release.value.shape == (2, 2)
+
+
 def test_rosters_number_whoever_comes():
     roster = Roster()
     assert roster.rows(np.array([5, 900, 2])).tolist() == [0, 1, 2]
@@ -106,7 +161,7 @@ def test_rosters_number_whoever_comes():
 
 @pytest.mark.parametrize("values", [[3, 1, 3], [10**12, 1, 10**12], ["x", "a", "x"]])
 def test_distinct_ids(values):
-    found, rows = distinct(checked_ids(np.array(values)))
+    found, rows = distinct(spelt(np.array(values)))
     assert found[rows].tolist() == values
     assert len(found) == 2
 
@@ -115,9 +170,11 @@ def test_distinct_ids(values):
     ("groups", "message"),
     [
         ([1, 2, None], "record 2 has no person"),
-        ([1.0, np.nan, 2.0], "record 1 has id nan"),
+        ([1.0, np.nan, 2.0], "record 1 has no person"),
+        ([2.0**60, 1, 2], "cannot tell ids apart"),
+        ([1, 2, (3, 4)], "whole numbers or texts"),
         (["a", "", "b"], "record 1 has no person"),
-        ([1.5, 2.0, 1.0], "record 0 has id 1.5"),
+        ([1.5, 2.0, 1.0], "1.5; a number that is an id must be a whole one"),
         ([1, 2], "2 entries, but X has 3 records"),
         (7, "one entry per record"),
         (np.array([1j, 2, 3]), "dtype complex"),

@@ -53,10 +53,10 @@ class Whitened(LogEuclidean):
         """
         self._check(X.shape[-1])
         A, exponent, _, status = prepare(X)
-        B = self.inverse_root @ A @ self.inverse_root
-        B = np.ldexp(0.5 * (B + B.transpose(0, 2, 1)), exponent[:, None, None])
-        B[status != Status.OK] = np.nan
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # what leaves the range of its dtype is not finite
+            B = self.inverse_root @ A @ self.inverse_root
+            B = np.ldexp(0.5 * (B + B.transpose(0, 2, 1)), exponent[:, None, None])
+            B[status != Status.OK] = np.nan
             return B.astype(X.dtype), status
 
     def _check(self, k: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from spdp.blocks import Block, records_of
+from spdp.data.identity import spelt
 from spdp.data.source import Source, is_dask, read_piece
 from spdp.errors import DataError
 
@@ -90,7 +91,8 @@ def _column(source: Source, name: str, column: Any) -> Any:
     _refuse_twice(source, name)
     if is_dask(column):
         return list(column.to_delayed().ravel())
-    array = np.asarray(column)
+    listed = isinstance(column, list | tuple) or np.ndim(column) > 0
+    array = spelt(column) if name == "person" and listed else np.asarray(column)
     if array.ndim == 0:
         raise DataError(f"{COLUMNS[name]} must have one entry per record, got {column!r}")
     if source.n is not None and len(array) != source.n:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.data.formats.base import reading
-from spdp.data.formats.tables import ids_of, place
+from spdp.data.formats.tables import place
+from spdp.data.identity import ids_of
 from spdp.errors import DataError, ParameterError
 
 __all__ = ["read_ids"]

@@ -128,6 +128,10 @@ class People:
             stop = min(start + ROWS_AT_ONCE, len(self))
             yield self._rows(slice(start, stop), most)
 
+    def nobody(self) -> Rows:
+        """No rows at all."""
+        return self._rows(slice(0, 0), None)
+
     def _rows(self, some: slice, most: int | None) -> Rows:
         counts, records = self._counts[some], self._records[some]
         person, label = np.nonzero(counts)
@@ -190,12 +194,17 @@ class HeldPeople(Held):
         return other
 
     def total(self, query: Query, whole: bool = False) -> Ints:
-        return np.asarray(sum(self._totals(query), start=np.int64(0)))
+        nobody = query.over(self._seen(self.people.nobody()), kernels_for(wanted=self._kernels))
+        return np.asarray(sum(self._totals(query), start=nobody))
 
     def _totals(self, query: Query) -> Iterator[Ints]:
         kernels = kernels_for(wanted=self._kernels)
         for rows in self.people.rows(self._most):
-            seen = rows
-            if self._axes is not None:
-                seen = rows._replace(Y=kernels.rotate(rows.Y, np.zeros(self.d), self._axes))
-            yield query.over(seen, kernels)
+            yield query.over(self._seen(rows), kernels)
+
+    def _seen(self, rows: Rows) -> Rows:
+        """Rows in coordinates along the axes."""
+        if self._axes is None:
+            return rows
+        kernels = kernels_for(wanted=self._kernels)
+        return rows._replace(Y=kernels.rotate(rows.Y, np.zeros(self.d), self._axes))

@@ -1,4 +1,4 @@
-"""Who is who: ids of persons, of whatever type, as row numbers."""
+"""Row numbers of persons, and of labels: by ids that are spelt in one way."""
 
 from typing import Any
 
@@ -7,52 +7,10 @@ from numpy.typing import NDArray
 
 from spdp.errors import DataError
 
-__all__ = ["Roster", "checked_ids", "distinct"]
+__all__ = ["Roster", "distinct"]
 
 DENSE = 1 << 23  # ids from 0 to here are looked up in an array
 GAPS = 4  # a range of ids up to so many times their number is counted out, not sorted
-
-
-def checked_ids(column: NDArray[Any]) -> NDArray[Any]:
-    """Ids of persons, one per record, in one spelling; a missing one is an error.
-
-    A whole number is one id, however it is stored, and so is a text.
-    """
-    ids = np.asarray(column)
-    if ids.ndim != 1:
-        raise DataError(f"groups have shape {ids.shape}; expected one person's id per record")
-    if ids.dtype.kind == "S":
-        ids = np.char.decode(ids, "utf-8")
-    if ids.dtype.kind == "f":
-        ids = _whole_numbers(ids)
-    if ids.dtype.kind not in "iubUO":
-        raise DataError(f"groups have dtype {ids.dtype}; expected whole numbers or texts")
-    missing = _missing(ids)
-    if missing.any():
-        raise DataError(
-            f"groups: record {int(np.argmax(missing))} has no person; every record needs one"
-        )
-    return ids.astype(np.int64) if ids.dtype.kind in "iub" else ids
-
-
-def _whole_numbers(ids: NDArray[Any]) -> NDArray[Any]:
-    bad = ~np.isfinite(ids) | (ids != np.rint(ids))
-    if bad.any():
-        where = int(np.argmax(bad))
-        raise DataError(f"groups: record {where} has id {ids[where]}; expected a whole number")
-    return ids.astype(np.int64)
-
-
-def _missing(ids: NDArray[Any]) -> NDArray[np.bool_]:
-    if ids.dtype.kind == "U":
-        return np.asarray(np.char.str_len(ids) == 0)
-    if ids.dtype.kind == "O":
-        return np.array([_is_missing(value) for value in ids], bool)
-    return np.zeros(len(ids), bool)
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or value == "" or value != value  # noqa: PLR0124: NaN, NaT
 
 
 def distinct(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from spdp.blocks import Block, Shape, split
 from spdp.charts import Chart
-from spdp.engines.roster import checked_ids, distinct
+from spdp.data.identity import spelt
+from spdp.engines.roster import distinct
 from spdp.kernels import Region, kernels_for
 from spdp.kernels.place import beside as on_the_side_of
 from spdp.lattice import Fault, fault_of, first_fault, sum_block
@@ -59,7 +60,7 @@ def beside_of(block: Any, task: Task) -> tuple[Beside, Fault]:
     number as its middle: what becomes of it depends on that record alone.
     """
     columns = block.beside if isinstance(block, Block) else {}
-    person = checked_ids(columns["person"]) if "person" in columns else None
+    person = spelt(columns["person"]) if "person" in columns else None
     label, fault, x = None, None, None
     if task.classes is not None:
         found, rows = distinct(np.asarray(columns["label"]))

@@ -17,6 +17,7 @@ from spdp.errors import DataError
 
 __all__ = ["header", "open", "rows"]
 
+MIXED = 10  # a column with fewer exceptions than one in so many is of one kind
 SAMPLE = 1000  # lines that tell columns of numbers from others
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 
@@ -39,17 +40,20 @@ def open(file: Path, options: Options) -> Table:
     return replace(layout, n=n, unit=unit, offsets=offsets)
 
 
-def _numeric(file: Path, columns: int) -> list[bool]:
-    """Which columns hold numbers: those where more of the first lines have numbers than
-    texts, so that no single record decides.
+def _numeric(file: Path, columns: int) -> list[bool | None]:
+    """Which columns hold numbers, by the first lines: nearly all, or nearly none.
+
+    Anything between is refused, so that no single record decides what the others mean.
     """
-    balance = [0] * columns
+    numbers, texts = [0] * columns, [0] * columns
     with file.open(encoding="utf-8-sig", newline="") as lines:
         for row in islice(csv.reader(lines), 1, SAMPLE):
             for i, cell in enumerate(row[:columns]):
                 if cell.strip() not in MISSING:
-                    balance[i] += 1 if _is_number(cell) else -1
-    return [sign > 0 for sign in balance]
+                    numbers[i] += _is_number(cell)
+                    texts[i] += not _is_number(cell)
+    mixed = [i for i in range(columns) if MIXED * min(numbers[i], texts[i]) > numbers[i] + texts[i]]
+    return [None if i in mixed else numbers[i] > texts[i] for i in range(columns)]
 
 
 def _is_number(text: str) -> bool:

@@ -6,6 +6,7 @@ labels. *Assumed.* Names and types of columns are public. *Enforced.* A missing 
 unreadable entry makes one unusable record, never an error of the file.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt
 from pathlib import Path
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 
 from spdp.blocks import Block
 from spdp.data.formats.base import Layout, Options
+from spdp.data.identity import ids_of
 from spdp.errors import DataError, ParameterError
 
-__all__ = ["Table", "block_of", "id_of", "ids_of", "label_of", "place"]
+__all__ = ["Table", "block_of", "label_of", "place"]
 
 FULL, UPPER = "full", "upper"
 SHOWN = 8  # names of columns in a message
@@ -48,10 +50,22 @@ class Table(Layout):
     offsets: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, file: Path, names: list[str], numeric: list[bool], options: Options) -> Self:
-        """A table with these columns; whatever might be a guess is an error."""
+    def of(
+        cls, file: Path, names: list[str], numeric: Sequence[bool | None], options: Options
+    ) -> Self:
+        """A table with these columns; whatever might be a guess is an error.
+
+        ``numeric`` is None for a column of numbers and texts.
+        """
         chosen = (options.groups_column, options.label_column)
         person, label = (None if name is None else place(file, names, name) for name in chosen)
+        mixed = [name for i, name in enumerate(names) if numeric[i] is None]
+        mixed = [name for name in mixed if name not in chosen]
+        if mixed:
+            raise DataError(
+                f"{file}: column {mixed[0]!r} holds both numbers and texts; are they entries of "
+                "the matrices? Write them as numbers, or leave the column out"
+            )
         entries = [i for i, real in enumerate(numeric) if real and i not in (person, label)]
         k = _size(file, [names[i] for i in entries], options)
         where = (tuple(names), tuple(entries), person, label)
@@ -155,26 +169,6 @@ def _ids(column: Any) -> NDArray[Any]:
     coded = whole if hasattr(whole, "indices") else whole.dictionary_encode()
     known = ids_of(coded.dictionary.to_pylist() + [None] * (whole.null_count > 0))
     return np.asarray(known[coded.indices.fill_null(len(known) - 1).to_numpy()])
-
-
-def ids_of(values: list[Any]) -> NDArray[Any]:
-    """Persons, spelt alike in every file: whole numbers if they all are, else mixed."""
-    ids = [id_of(value) for value in values]
-    if all(isinstance(value, int) for value in ids):
-        return np.array(ids, np.int64)
-    mixed = np.empty(len(ids), object)
-    mixed[:] = ids
-    return mixed
-
-
-def id_of(value: Any) -> int | str | None:
-    """A whole number is one id, however it is stored; so is any other text."""
-    if value is None or value != value:  # NaN
-        return None
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    found = label_of(str(value).strip())
-    return found if isinstance(found, int) and -LARGEST <= found <= LARGEST else str(value).strip()
 
 
 def _labels(column: Any) -> NDArray[Any]:

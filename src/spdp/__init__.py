@@ -22,6 +22,8 @@ _HOME = {
     "private_mean": "statistics.mean",
     "private_class_means": "statistics.classes",
     "PrivateFrechetMean": "learn",
+    "PrivateMDM": "learn",
+    "PrivateTangentLDA": "learn",
     "Ledger": "privacy.ledger",
     "BudgetExceeded": "privacy.ledger",
 }

@@ -50,7 +50,8 @@ __all__ = ["ClassSearch", "FoundClasses"]
 
 Array = NDArray[np.float64]
 
-COARSE_SHARE, WITHIN_SHARE, SPREAD_SHARE, TAIL_SHARE, SHAPE_SHARE = 0.10, 0.01, 0.03, 0.03, 0.25
+COARSE_SHARES = (13.0, 0.10, 0.20)  # share clip((factor/resolution)², least, most)
+WITHIN_SHARE, SPREAD_SHARE, TAIL_SHARE, SHAPE_SHARE = 0.01, 0.03, 0.03, 0.25
 COARSE_BALL = 1.25  # over the radius of the last ball of all records
 WITHIN_CAP, SPREAD_BALL, SHAPE_BALL = 2.0, 1.5, 1.0  # over the typical distance
 LAST_BALL = 0.8  # over the best radius for means, where second moments are wanted in full
@@ -104,7 +105,8 @@ class Ball(Search):
     """The search for the ball of all records, which leaves enough for what follows."""
 
     def later_share(self) -> float:
-        return COARSE_SHARE + WITHIN_SHARE + SPREAD_SHARE + SHAPE_SHARE + TAIL_SHARE
+        coarse = self.shares(COARSE_SHARES)
+        return coarse + WITHIN_SHARE + SPREAD_SHARE + SHAPE_SHARE + TAIL_SHARE
 
 
 class ClassSearch:
@@ -161,7 +163,7 @@ class ClassSearch:
         """Centres of the classes in the ball of all records."""
         ball = COARSE_BALL * self.search.radius
         query = MomentSum("classes", self.search.frame, ball, self.classes)
-        found = self.ask(query, COARSE_SHARE)
+        found = self.ask(query, self.search.shares(COARSE_SHARES))
         self.centers = np.tile(self.search.frame.center, (self.classes, 1))
         self.move(Frame.plain(self.search.frame.center), found)
 

@@ -20,7 +20,10 @@ _HOME = {
     "ExtrinsicGaussian": "mechanisms",
     "plan": "statistics.prediction",
     "private_mean": "statistics.mean",
+    "private_class_means": "statistics.classes",
     "PrivateFrechetMean": "learn",
+    "PrivateMDM": "learn",
+    "PrivateTangentLDA": "learn",
     "Ledger": "privacy.ledger",
     "BudgetExceeded": "privacy.ledger",
 }

@@ -1,0 +1,6 @@
+"""scikit-learn classes: private statistics inside pipelines."""
+
+from spdp.learn.classify import PrivateMDM, PrivateTangentLDA
+from spdp.learn.mean import PrivateFrechetMean
+
+__all__ = ["PrivateFrechetMean", "PrivateMDM", "PrivateTangentLDA"]

@@ -87,6 +87,7 @@ class Certificate:
     error_bound: dict[str, float] | None  # with at least this probability it is below
     error_bound_parts: dict[str, Any] | None = None  # of a bound that is no quantile
     error_bound_within: dict[str, Any] | None = None  # a sharper one, for another target
+    error_bound_population: dict[str, Any] | None = None  # for the population's mean
     n: int | None = None
     n_estimate: float | None = None
     max_records: int | None = None  # of a person that count

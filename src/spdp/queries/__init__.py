@@ -4,6 +4,7 @@ from spdp.kernels import RECORD_NORM
 from spdp.queries.base import WHOLE, Query, Rows, Stated, describe
 from spdp.queries.edge import EdgeCount
 from spdp.queries.shapes import CorrelationSum, ExcessSum
+from spdp.queries.spread import SpreadSum
 from spdp.queries.sums import (
     AbsoluteSum,
     DistanceSum,
@@ -27,6 +28,7 @@ __all__ = [
     "Query",
     "Rows",
     "ShareSum",
+    "SpreadSum",
     "Stated",
     "VectorSum",
     "count_weight",

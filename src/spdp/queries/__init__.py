@@ -3,6 +3,7 @@
 from spdp.kernels import RECORD_NORM
 from spdp.queries.base import WHOLE, Query, Rows, Stated, describe
 from spdp.queries.edge import EdgeCount
+from spdp.queries.moments import Moments, MomentSum
 from spdp.queries.shapes import CorrelationSum, ExcessSum
 from spdp.queries.spread import SpreadSum
 from spdp.queries.sums import (
@@ -25,6 +26,8 @@ __all__ = [
     "EdgeCount",
     "ExcessSum",
     "Histogram",
+    "MomentSum",
+    "Moments",
     "Query",
     "Rows",
     "ShareSum",

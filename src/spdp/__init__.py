@@ -21,7 +21,9 @@ _HOME = {
     "plan": "statistics.prediction",
     "private_mean": "statistics.mean",
     "private_dispersion": "statistics.dispersion",
+    "private_pca": "statistics.pca",
     "PrivateFrechetMean": "learn",
+    "PrivateTangentPCA": "learn",
     "Ledger": "privacy.ledger",
     "BudgetExceeded": "privacy.ledger",
 }

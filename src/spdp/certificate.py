@@ -36,6 +36,8 @@ MOVED = (
 ESTIMAND = "the {distance} Fréchet mean of {whom}, each clipped to the domain"
 RECORDS = "the records"
 PERSONS = "the persons, a person being the mean of their records"
+SPREAD_TOO = ", and their spread"
+COMPONENTS_TOO = ", and their principal components"
 WEIGHTED = "the records, at most {most} of a person's counted"
 
 

@@ -4,7 +4,14 @@ Where passing an option would help, the error carries the option's name (``ask``
 from its text, so that Python and the command line each spell it in their own words.
 """
 
-__all__ = ["DataError", "InvalidMatrixError", "LedgerError", "OutsideDomain", "ParameterError"]
+__all__ = [
+    "DataError",
+    "InvalidMatrixError",
+    "LedgerError",
+    "OutsideDomain",
+    "ParameterError",
+    "TooNoisy",
+]
 
 SPELLINGS = {"ledger_key": "Ledger(path, key=...)"}
 
@@ -55,3 +62,7 @@ class LedgerError(DataError):
 
 class OutsideDomain(UserWarning):
     """Many records lie outside their domain; said from released numbers only."""
+
+
+class TooNoisy(UserWarning):
+    """Noise is large beside what is released; said from public or released numbers."""

@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import isclose
 from typing import Any, NamedTuple
 
-from spdp.certificate import mean_estimand
+from spdp.certificate import COMPONENTS_TOO, SPREAD_TOO, mean_estimand
 from spdp.charts import Chart, chart_of
 from spdp.choices import Adjacency, Method, Noise, Unit
 from spdp.domain import domain_of
@@ -31,7 +31,9 @@ from spdp.queries import (
     EdgeCount,
     ExcessSum,
     Histogram,
+    MomentSum,
     Query,
+    SpreadSum,
     VectorSum,
     count_weight,
     share_sum,
@@ -46,6 +48,9 @@ NOT_PROVEN = (
     "every release of the dataset was accounted for."
 )
 CLOSE = 1e-9
+# What is released beside a mean, by the statistic, and the step that gives the mean.
+BESIDE = {"dispersion": SPREAD_TOO, "pca": COMPONENTS_TOO}
+LAST = {"dispersion": "spread moments", "pca": "moments"}
 
 
 class Check(NamedTuple):
@@ -93,6 +98,7 @@ def _words(c: dict[str, Any]) -> Iterator[Check]:
         return
     yield Check("unit", c["unit"] in set(Unit), str(c["unit"]))
     expected = mean_estimand(c["distance"], c["unit"], c["max_records"])
+    expected += BESIDE.get(c["statistic"], "")
     yield _equal("estimand", c["estimand"], expected)
     yield _equal("mechanism", c["mechanism"], NAMES[_budget_of(c).noise])
     yield _equal("distance", c["distance"], chart_of(c["metric"]).distance)
@@ -150,6 +156,8 @@ def _kinds(c: dict[str, Any]) -> dict[str, Query]:
             "distance": DistanceSum("", frame, 1.0),
             "excess": ExcessSum("", frame, 1.0, (1.0,), (RECORD_NORM,)),
             "tail": Histogram("", frame, region.center[:1]),
+            "spread moments": SpreadSum("", frame, 1.0),
+            "moments": MomentSum("", frame, 1.0, second="full"),
         }
     return kinds
 
@@ -193,7 +201,7 @@ def _adaptive(c: dict[str, Any]) -> Iterator[Check]:
         return
     last = c["steps"][-1]
     yield _equal("adjacency", c["adjacency"], Adjacency.REPLACE_ONE.value)
-    yield _equal("last step", last["step"], "mean")
+    yield _equal("last step", last["step"], LAST.get(c["statistic"], "mean"))
     unit = last["radius"] / RECORD_NORM
     yield _same("lattice step", c["lattice_step"], unit, "radius/2³⁰")
     yield _same("sensitivity", c["sensitivity"], 2.0 * last["radius"] / c["n"], "2·radius/n")
@@ -222,6 +230,8 @@ def _error(c: dict[str, Any]) -> Iterator[Check]:
         if c["error_bound_within"] is not None:
             stated = {k: v for k, v in c["error_bound_within"].items() if k.endswith("%")}
             yield from _bounds(stated, c["error_bound_within"]["parts"])
+        if c["error_bound_population"] is not None:
+            yield from _population(c)
         return
     yield _same("expected error", c["expected_squared_error"], mean_of(law), "mean of the law")
     found = quantiles(law)
@@ -230,6 +240,18 @@ def _error(c: dict[str, Any]) -> Iterator[Check]:
         yield _same("quantile", c["squared_error_quantiles"][level], value, level)
         if level in c["error_bound"]:
             yield _same("error bound", c["error_bound"][level], value**0.5, level)
+
+
+def _population(c: dict[str, Any]) -> Iterator[Check]:
+    """The bound for the population's mean: the bound with more variance."""
+    parts = c["error_bound_population"]["parts"]
+    stated = {k: v for k, v in c["error_bound_population"].items() if k.endswith("%")}
+    yield from _bounds(stated, parts)
+    rest = {name: value for name, value in c["error_bound_parts"].items() if name != "noise"}
+    same = _close(rest, {name: value for name, value in parts.items() if name != "noise"})
+    yield Check("bound for the population", same, "but for its variance, that for the records")
+    more = mean_of(parts["noise"]) >= mean_of(c["error_bound_parts"]["noise"])
+    yield Check("variance of sampling", more, "adds to that of noise")
 
 
 def _bounds(stated: dict[str, float], parts: dict[str, Any]) -> Iterator[Check]:

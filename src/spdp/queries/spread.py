@@ -1,21 +1,15 @@
-r"""A sum with its squares, coordinate by coordinate and in all, for the price of one.
+r"""A sum with the sum of squared lengths, for the price of the sum alone.
 
-A vector y of the unit ball becomes φ(y) = (y, a·(y_j²)_j, b·‖y‖²).
+A vector y of the unit ball becomes φ(y) = (y, b·‖y‖²).
 
-*Lemma.* If a² ≤ ½ and a² + b² ≤ γ = (11 + 5√5)/8 ≈ 2.7725, two such vectors are at most
-2 apart, as y and y' alone may be. With s = ‖y‖ ≥ u = ‖y'‖ and t = y·y',
-Σ (y_j² − y'_j²)² ≤ ‖yyᵀ − y'y'ᵀ‖² = s⁴ + u⁴ − 2t², so the squared distance is at most
-
-    s² + u² − 2t + a²(s⁴ + u⁴ − 2t²) + b²(s² − u²)².
-
-Its derivative in t is −2 − 4a²t ≤ 0 where t ≥ −1, so it is largest at t = −su, where it
-is (s + u)²·(1 + (a² + b²)(s − u)²). That grows with s, up to s = 1, and with v = 1 − u
-it is (2 − v)²(1 + (a² + b²)v²), at most 4 iff a² + b² ≤ (4 − v)/(v(2 − v)²), whose
-minimum over 0 < v ≤ 1 is γ, at v = 3 − √5.
+*Lemma.* If b² ≤ γ = (11 + 5√5)/8 ≈ 2.7725, two such vectors are at most 2 apart, as y
+and y' alone may be. With s = ‖y‖ ≥ u = ‖y'‖ their squared distance is at most
+(s + u)² + b²(s² − u²)² = (s + u)²·(1 + b²(s − u)²), which grows with s, up to s = 1.
+There, with v = 1 − u, it is (2 − v)²(1 + b²v²), at most 4 iff
+b² ≤ (4 − v)/(v(2 − v)²), whose minimum over 0 < v ≤ 1 is γ, at v = 3 − √5.
 """
 
 from dataclasses import dataclass
-from math import isqrt
 
 import numpy as np
 
@@ -26,50 +20,43 @@ from spdp.queries.base import Array, Ints, Query, either, root_upward
 
 __all__ = ["SpreadSum"]
 
-EACH = isqrt(RECORD_NORM**2 // 2)  # a = EACH/2³⁰ ≤ 1/√2
-ALL, OF = 3, 2  # b = 3/2: a² + b² ≤ 2.75 < γ
+WEIGHT, OF = 53, 32  # b = 53/32: b² < 2.744 < γ
 ROWS = 1 << 14  # at once
 
 
 @dataclass(frozen=True, eq=False)
 class SpreadSum(Query):
-    """Σ of y − c in the ball of ``radius``, and of its squares, on one lattice.
+    """Σ of y − c in the ball of ``radius``, and of its squared length, on one lattice.
 
-    For a record's lattice point q, of norm ≤ N = 2³⁰, the total holds Σ q; then, for
-    every coordinate, Σ ⌊⌊q_j²/N⌋·EACH/N⌋; then Σ ⌊3·⌊‖q‖²/N⌋/2⌋. By this module's
-    lemma N·φ(q/N) moves by at most 2N. Rounding takes less than a + 1 < 1.71 off every
-    square and less than b + 1 = 2.5 off their sum, so a record replaced moves the total
-    by at most 2N + √(3d + 7); one added or removed by at most √(1 + a² + b²)·N. No
-    entry exceeds 3N/2, so 2³² records fit into 64 bits.
+    For a record's lattice point q, of norm ≤ N = 2³⁰, the total holds Σ q, and
+    Σ ⌊53·⌊‖q‖²/N⌋/32⌋. By this module's lemma N·φ(q/N) moves by at most 2N; rounding
+    takes less than b + 1 < 3 off a record's square, so a record replaced moves the
+    total by at most 2N + 3, and one added or removed by at most √(1 + b²)·N. No entry
+    exceeds 53N/32, so 2³² records fit into 64 bits.
     """
 
     frame: Frame  # without axes, its units 1
     radius: float
 
     def total(self, Y: Array, kernels: Kernels) -> Ints:
-        d = len(self.frame.center)
-        total = np.zeros(2 * d + 1, np.int64)
+        total = np.zeros(len(self.frame.center) + 1, np.int64)
         for start in range(0, len(Y), ROWS):
             some = np.ascontiguousarray(Y[start : start + ROWS])
             q = kernels.encode_vectors(some, self.frame.center, self.radius)
-            squares = q * q
-            each = (squares // RECORD_NORM) * EACH // RECORD_NORM
-            total[:d] += q.sum(axis=0)
-            total[d:-1] += each.sum(axis=0)
-            total[-1] += (squares.sum(axis=1) // RECORD_NORM * ALL // OF).sum()
+            squares = (q * q).sum(axis=1) // RECORD_NORM
+            total += np.append(q.sum(axis=0), (WEIGHT * squares // OF).sum())
         return total
 
     def sensitivity(self, adjacency: Adjacency) -> int:
-        replaced = 2 * RECORD_NORM + root_upward(3 * len(self.frame.center) + 7)
-        alone = root_upward((OF**2 + ALL**2) * RECORD_NORM**2 // OF**2 + EACH**2 + 1)
-        return either(adjacency, replaced, alone)
+        alone = root_upward((OF**2 + WEIGHT**2) * RECORD_NORM**2 // OF**2)
+        return either(adjacency, 2 * RECORD_NORM + 3, alone)
 
-    def moments(self, values: Array, n: int) -> tuple[Array, Array, float]:
-        """Means of y − c, of its squares, and of ‖y − c‖², that (noisy) totals mean."""
-        d, (one, each, all_) = len(self.frame.center), self.units(n)
-        return values[:d] * one, values[d:-1] * each, float(values[-1] * all_)
+    def moments(self, values: Array, n: int) -> tuple[Array, float]:
+        """Means of y − c and of ‖y − c‖² that (noisy) totals over n records mean."""
+        one, square = self.units(n)
+        return values[:-1] * one, float(values[-1] * square)
 
-    def units(self, n: int) -> tuple[float, float, float]:
+    def units(self, n: int) -> tuple[float, float]:
         """What one unit of the total is in each of :meth:`moments`."""
-        square = self.radius**2 / RECORD_NORM / n
-        return self.radius / RECORD_NORM / n, square * RECORD_NORM / EACH, square * OF / ALL
+        unit = self.radius / RECORD_NORM / n
+        return unit, unit * self.radius * OF / WEIGHT

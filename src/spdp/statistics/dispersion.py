@@ -3,8 +3,7 @@ r"""Private spread: Fréchet variance, deviations of the coordinates, distances.
 The Fréchet variance of records y_i with mean ȳ is V = (1/n)·Σ ‖y_i − ȳ‖², the sum of
 the variances of all coordinates. With a released centre c and records pulled to within
 r of it, g(y) = c + (y − c)·min(1, r/‖y − c‖), one query
-(:class:`spdp.queries.SpreadSum`) gives noisy means of g − c, of its squares, coordinate
-by coordinate, and of ‖g − c‖²; hence
+(:class:`spdp.queries.SpreadSum`) gives noisy means of g − c and of ‖g − c‖²; hence
 
     V̂ = mean of ‖g − c‖² − ‖mean of (g − c)‖² + d·σ²,
 
@@ -13,6 +12,10 @@ the last term for the noise σ of the mean. g is the projection onto a ball, so
 exceeds that of all: V̂ is a *lower estimate*. What pulling takes off is what r must keep
 small: r is larger than for a mean, from a histogram of distances, and what it takes off
 the squares of records within 2r is measured.
+
+Deviations of coordinates come from noisy means of absolute values, whose noise is far
+smaller than that of squares: they are taken to be in the same ratio to each other, and
+scaled such that their squares add up to V̂.
 
 *Enforced.* Queries are asked through the account, in the order of :class:`Spreads`;
 the choice of c and r depends on earlier answers only. *Assumed*, *therefore*: as in
@@ -26,19 +29,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.certificate import mean_estimand
+from spdp.certificate import SPREAD_TOO, mean_estimand
 from spdp.domain import Domain
 from spdp.engines import Engine
 from spdp.frame import Frame
 from spdp.privacy.account import Seed
 from spdp.privacy.bounds import Bound
 from spdp.privacy.ledger import Ledger
-from spdp.queries import RECORD_NORM, ExcessSum, SpreadSum
+from spdp.queries import RECORD_NORM, AbsoluteSum, SpreadSum
 from spdp.release import Release, publish
 from spdp.statistics.population import along_one_axis, population_bound
 from spdp.statistics.search import Search
 from spdp.statistics.search.outside import warn_outside
-from spdp.statistics.search.run import MAX_ROUNDS, ROUNDS_FROM
+from spdp.statistics.search.run import CENTRE_BALL, CENTRE_SHARES, MAX_ROUNDS, ROUNDS_FROM
+from spdp.statistics.search.shape import spreads
+from spdp.statistics.search.taken import SQUARE_SHARE, Taken, ask_taken
 from spdp.statistics.setting import Setting, prepare
 
 __all__ = ["LEVELS", "private_dispersion"]
@@ -47,8 +52,7 @@ Array = NDArray[np.float64]
 
 LEVELS = np.array([0.1, 0.25, 0.5, 0.75, 0.9, 0.95])  # of the distances that are released
 CENTRE_FROM = 18.0  # resolution from which a better centre pays
-TAIL_SHARE = 0.05
-SQUARE_SHARE, SQUARE_REACH = 0.03, 2.0  # of what pulling takes off, and how far it is seen
+TAIL_SHARE, RATIO_SHARE = 0.05, 0.05
 UPPER = 2.0  # standard deviations of noise by which a variance is taken to be larger
 
 STATEMENT = (
@@ -64,17 +68,6 @@ TAKEN = (
 
 
 @dataclass(frozen=True, eq=False)
-class Taken:
-    """What pulling records to a ball takes off: distances, and squares within reach."""
-
-    distance: float = 0.0
-    distance_sd: float = 0.0
-    square: float = 0.0
-    square_sd: float = 0.0
-    reach: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
 class Spread:
     """What :class:`Spreads` found, in the records' own coordinates."""
 
@@ -87,6 +80,7 @@ class Spread:
     deviations: Array
     distances: Array
     taken: Taken
+    sampling: Array  # variances of noise and sampling, along their principal axes
 
 
 class Spreads(Search):
@@ -98,59 +92,49 @@ class Spreads(Search):
         if clipped and self.resolution >= CENTRE_FROM:
             self.find_centre()
         tail = self.ask_tail(TAIL_SHARE)
-        distances = tail.quantiles(LEVELS, self.m)
-        self.account.note(levels=LEVELS.tolist(), distances=distances.tolist())
+        seen = tail.quantiles(LEVELS, self.distance, self.m), self.ask_ratios()
         if not clipped:
-            return self.measure(Frame.plain(self.home), self.far, Taken(), distances)
+            return self.measure(Frame.plain(self.home), self.far, Taken(), *seen)
         radius = tail.square_radius(self.distance, self.m, self.square_noise())
-        return self.measure(self.frame, radius, self.ask_taken(radius), distances)
+        return self.measure(self.frame, radius, ask_taken(self, radius), *seen)
 
     def later_share(self) -> float:
-        return TAIL_SHARE + self.excess_share() + SQUARE_SHARE + self.shares((9.0, 0.03, 0.10))
+        asked = TAIL_SHARE + RATIO_SHARE + self.excess_share() + SQUARE_SHARE
+        return asked + self.shares(CENTRE_SHARES)
+
+    def ask_ratios(self) -> Array:
+        """Deviations of the coordinates, up to a common factor."""
+        radius = min(CENTRE_BALL * self.distance, self.far)
+        query = AbsoluteSum("spread", self.frame, radius)
+        answer = self.account.measure(query, self.held.total(query), RATIO_SHARE)
+        unit = radius / RECORD_NORM / self.m
+        return spreads(answer.values * unit, answer.scale * unit)
 
     def square_noise(self) -> float:
         """Noise of a mean of squares in a unit ball, with all that is left."""
-        unit = SpreadSum("", Frame.plain(self.home), 1.0).units(1)[2]
+        unit = SpreadSum("", Frame.plain(self.home), 1.0).units(1)[1]
         return self.noise() * RECORD_NORM * unit
 
-    def ask_taken(self, radius: float) -> Taken:
-        """What pulling to ``radius`` takes off, all records looked at."""
-        far = max(self.reach(), radius)
-        near = min(SQUARE_REACH * radius, far)
-        shares = self.excess_share(), SQUARE_SHARE
-        weights = tuple(int(RECORD_NORM * sqrt(share / sum(shares))) for share in shares)
-        query = ExcessSum("excess", self.frame, radius, (far, near), weights, (1, 2))
-        answer = self.account.measure(query, self.held.total(query, True), sum(shares))
-        units = np.array([far, near**2]) / weights / self.n
-        (one, two), (sd, square_sd) = answer.values * units, answer.scale * units
-        self.account.note(excess=[one, two], reach=[far, near])
-        return Taken(float(one), float(sd), float(two), float(square_sd), near)
-
-    def measure(self, frame: Frame, radius: float, taken: Taken, distances: Array) -> Spread:
+    def measure(
+        self, frame: Frame, radius: float, taken: Taken, distances: Array, ratios: Array
+    ) -> Spread:
         """The spread with all that is left, debiased for noise."""
         query = SpreadSum("spread moments", frame, radius)
         answer = self.account.measure(query, self.held.total(query, True), 1.0)
-        v, squares, square = query.moments(answer.values, self.n)
-        sigma, each, all_ = (answer.scale * unit for unit in query.units(self.n))
+        v, square = query.moments(answer.values, self.n)
+        sigma, square_sd = (answer.scale * unit for unit in query.units(self.n))
         length = max(float(v @ v) - self.d * sigma**2, 0.0)
         variance = max(square - float(v @ v) + self.d * sigma**2, 0.0)
-        sd = sqrt(all_**2 + 4.0 * length * sigma**2 + 2.0 * self.d * sigma**4)
-        self.account.note(radius=radius, variance_sd=sd, deviation_sd=each)
+        sd = sqrt(square_sd**2 + 4.0 * length * sigma**2 + 2.0 * self.d * sigma**4)
+        self.account.note(radius=radius, variance_sd=sd)
         self.frame = frame
         y = self.inside(frame.center + v)
-        bound = self.bound(
-            y, np.full(self.d, sigma**2), 0.0, radius, taken.distance, taken.distance_sd
-        )
-        deviations = np.sqrt(_on_simplex(squares - v**2 + sigma**2, variance))
-        return Spread(y, sigma, radius, bound, variance, sd, deviations, distances, taken)
-
-
-def _on_simplex(v: Array, total: float) -> Array:
-    """The nearest vector without negative entries whose sum is ``total``."""
-    falling = np.sort(v)[::-1]
-    excess = (np.cumsum(falling) - total) / np.arange(1, len(v) + 1)
-    last = int(np.flatnonzero(falling - excess >= 0.0)[-1])
-    return np.maximum(v - excess[last], 0.0)
+        noise = np.full(self.d, sigma**2)
+        bound = self.bound(y, noise, 0.0, radius, taken.distance, taken.distance_sd)
+        upper = variance + UPPER * sd + max(taken.square, 0.0)
+        sampling = along_one_axis(self.d, sigma**2, upper / self.n)
+        spread = ratios * sqrt(variance / float(ratios @ ratios))
+        return Spread(y, sigma, radius, bound, variance, sd, spread, distances, taken, sampling)
 
 
 def private_dispersion(
@@ -220,8 +204,6 @@ def _publish(setting: Setting, search: Spreads, found: Spread, facts: dict[str, 
     y = chart.project(found.y, setting.region)
     z = chart.representable(y)
     bound = found.bound.moved(float(np.linalg.norm(z - y)))
-    upper = found.variance + UPPER * found.variance_sd + max(found.taken.square, 0.0)
-    variances = along_one_axis(search.d, found.sigma**2, upper / search.n)
     values = {
         "mean": chart.matrices(z),
         "variance": np.array(found.variance),
@@ -234,9 +216,9 @@ def _publish(setting: Setting, search: Spreads, found: Spread, facts: dict[str, 
         bound,
         statistic="dispersion",
         method="adaptive",
-        estimand=mean_estimand(chart.distance, unit) + ", and their spread",
+        estimand=mean_estimand(chart.distance, unit) + SPREAD_TOO,
         error_statement=_statement(found, unit.value),
-        error_bound_population=population_bound(bound, variances, chart.distance, unit),
+        error_bound_population=population_bound(bound, found.sampling, chart.distance, unit),
         n=search.n,
         sensitivity=2.0 * found.radius / search.n,
         sigma=found.sigma,

@@ -224,7 +224,7 @@ class Release:
     ) -> NDArray[np.float64]:
         """Made-up records (size, k, k) of the released mean and covariance.
 
-        A log Gaussian law in the metric's chart. It is made of released numbers alone, so
+        A log Gaussian law in the metric's chart. It is made of released numbers alone:
         it costs nothing and holds nothing that they do not (:mod:`spdp.synthesis`).
         """
         return draw(self.values, self.certificate, size, random_state)

@@ -13,13 +13,14 @@ from spdp import Ball, CorrelationBounds, EigenvalueBounds, TraceBounds
 from spdp.charts import CHARTS
 from spdp.choices import Adjacency
 from spdp.frame import Frame
-from spdp.kernels import MODULES, RECORD_NORM, kernels_for
+from spdp.kernels import MODULES, RECORD_NORM, base, kernels_for
 from spdp.queries import (
     AbsoluteSum,
     CorrelationSum,
     DistanceSum,
     ExcessSum,
     Histogram,
+    SpreadSum,
     VectorSum,
 )
 
@@ -60,10 +61,17 @@ def make_queries(rng, d):
         Histogram("histogram", frame, edges),
         CorrelationSum("correlation", frame, radius),
         ExcessSum("excess", frame, radius, (30.0 * longest, longest), weights),
+        ExcessSum("squares", frame, radius, (30.0 * longest, 9.0 * longest), weights, (1, 2)),
+        SpreadSum("spread", Frame.plain(frame.center), radius),
     ]
 
 
 QUERIES = [query.name for query in make_queries(np.random.default_rng(0), 2)]
+
+
+def vecd_basis(k):
+    """Symmetric matrices whose vecd are the unit vectors."""
+    return base.invvecd(np.eye(base.dimension(k)))
 
 
 def square(v):
@@ -129,6 +137,22 @@ def test_matrices_are_positive_definite_whatever_the_vector(chart, size):
             assert (M == M.T).all()
             np.linalg.cholesky(M)
             assert np.linalg.eigvalsh(M)[0] > 0
+
+
+def test_the_jacobian_is_that_of_the_map_from_free_entries(chart, random_spd):
+    X = chart.matrices(chart.vector(random_spd(1, K, seed=4)[0]))
+    d, h = chart.dimension(K), 1e-6
+    steps = vecd_basis(K)[-d:]  # all entries, or those off the diagonal
+    up, down = (chart.vector(X + s * steps) for s in (h, -h))
+    numerical = np.linalg.slogdet((up - down) / (2 * h))[1]
+    assert chart.log_jacobian(X) == pytest.approx(numerical, abs=1e-6)
+    assert np.shape(chart.log_jacobian(np.stack([X, X]))) == (2,)
+
+
+def test_blocks_are_a_basis(chart):
+    for k in (1, 2, 4):
+        basis = np.concatenate(chart.blocks(k), axis=1)
+        np.testing.assert_allclose(basis.T @ basis, np.eye(chart.dimension(k)), atol=1e-12)
 
 
 @pytest.mark.parametrize("domain", DOMAINS)

@@ -49,6 +49,14 @@ class Block:
     records: Any
     beside: dict[str, NDArray[Any]]
 
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def part(self, some: slice) -> "Block":
+        """Some of the records, with what stands beside them."""
+        columns = {name: column[some] for name, column in self.beside.items()}
+        return Block(self.records[some], columns)
+
 
 def records_of(block: Any) -> Any:
     """The records of a block, whatever stands beside them."""
@@ -169,6 +177,8 @@ def _record(item: Any, shape: Shape, name: str) -> tuple[NDArray[Any], str | Non
 
 def _working(A: NDArray[Any]) -> NDArray[Any]:
     """An array in its working dtype; what does not fit becomes infinite."""
+    if A.dtype == np.float64:
+        return A
     with np.errstate(all="ignore"):
         return A.astype(working_dtype(A.dtype), copy=False)
 
@@ -249,7 +259,10 @@ def _badness(code: int, matrix: NDArray[Any]) -> float:
     return -float(np.linalg.eigvalsh(A)[0])
 
 
-def invalid_matrix(fault: str, index: tuple[int, ...]) -> InvalidMatrixError:
-    """The error for a matrix, named by its index."""
+def invalid_matrix(
+    fault: str, index: tuple[int, ...], advice: str = "", ask: tuple[str, ...] = ()
+) -> InvalidMatrixError:
+    """The error for a matrix, named by its index, and what may help."""
     place = f" {index[0]}" if len(index) == 1 else f" {index}" if index else ""
-    return InvalidMatrixError(f"{'' if index else 'the '}matrix{place} {fault}", index)
+    message = f"{'' if index else 'the '}matrix{place} {fault}" + (advice and f"; {advice}")
+    return InvalidMatrixError(message, index, ask=ask)

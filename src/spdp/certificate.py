@@ -34,8 +34,11 @@ MOVED = (
 
 
 ESTIMAND = "the {distance} Fréchet mean of {whom}, each clipped to the domain"
-RECORDS = "the records"
-PERSONS = "the persons, a person being the mean of their records"
+WHOM: dict[str, str] = {
+    Unit.RECORD: "the records",
+    Unit.VOXEL: "the voxels",
+    Unit.PERSON: "the persons, a person being the mean of their records",
+}
 SPREAD_TOO = ", and their spread"
 COMPONENTS_TOO = ", and their principal components"
 WEIGHTED = "the records, at most {most} of a person's counted"
@@ -46,9 +49,7 @@ def mean_estimand(distance: str, unit: str | None, most: int | None = None) -> s
 
     ``most`` is how many of a person's records count, where they do by their number.
     """
-    whom = PERSONS if unit == Unit.PERSON else RECORDS
-    if most is not None:
-        whom = WEIGHTED.format(most=most)
+    whom = WHOM.get(unit or "", WHOM[Unit.RECORD]) if most is None else WEIGHTED.format(most=most)
     return ESTIMAND.format(distance=distance, whom=whom)
 
 
@@ -83,6 +84,7 @@ class Certificate:
     adjacency: str
     unit: str | None = Unit.RECORD.value  # whose data are protected
     metric: str
+    reference_point: list[Any] | None = None  # public matrix that the metric is seen from
     estimand: str  # what the value estimates, in words
     distance: str  # the distance that errors are measured in
     error_statement: str = EXACT_LAW  # what the law of the error, or its bound, covers

@@ -68,6 +68,7 @@ class Unit(StrEnum):
     """Whose data the guarantee protects."""
 
     RECORD = "record"
+    VOXEL = "voxel"  # of an image, which is all one person's
     PERSON = "person"
 
 

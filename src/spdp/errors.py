@@ -1,11 +1,13 @@
 """The errors spdp raises on purpose; all are ``ValueError``, so handlers keep working.
 
-Where passing an option would help, the error carries the option's name (``ask``) apart
-from its text, so that Python and the command line each spell it in their own words.
+Where passing an option would help, the error carries the option's name (``ask``), or
+the names of several, apart from its text, so that Python and the command line each
+spell it in their own words.
 """
 
 __all__ = [
     "DataError",
+    "DataWarning",
     "InvalidMatrixError",
     "LedgerError",
     "OutsideDomain",
@@ -17,15 +19,19 @@ SPELLINGS = {"ledger_key": "Ledger(path, key=...)"}
 
 
 class _Error(ValueError):
-    def __init__(self, message: str, *, ask: str | None = None) -> None:
+    def __init__(self, message: str, *, ask: str | tuple[str, ...] | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.ask = ask
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the options that would help."""
+        return (self.ask,) if isinstance(self.ask, str) else self.ask or ()
+
     def __str__(self) -> str:
-        if self.ask is None:
-            return self.message
-        return f"{self.message} (pass {SPELLINGS.get(self.ask, f'{self.ask}=...')})"
+        names = [SPELLINGS.get(name, f"{name}=...") for name in self.asks]
+        return f"{self.message} (pass {' or '.join(names)})" if names else self.message
 
 
 class ParameterError(_Error):
@@ -51,8 +57,10 @@ class InvalidMatrixError(DataError):
         Position of the first offending matrix in the batch.
     """
 
-    def __init__(self, message: str, index: tuple[int, ...] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, index: tuple[int, ...] = (), *, ask: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message, ask=ask or None)
         self.index = index
 
 
@@ -60,9 +68,13 @@ class LedgerError(DataError):
     """The ledger file is unusable; the message names it. No release was made."""
 
 
-class OutsideDomain(UserWarning):
+class DataWarning(UserWarning):
+    """Data may not mean what they are read as; said from public numbers only."""
+
+
+class OutsideDomain(DataWarning):
     """Many records lie outside their domain; said from released numbers only."""
 
 
-class TooNoisy(UserWarning):
+class TooNoisy(DataWarning):
     """Noise is large beside what is released; said from public or released numbers."""

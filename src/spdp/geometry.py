@@ -1,7 +1,8 @@
-r"""Log-Euclidean geometry of symmetric positive definite (SPD) matrices.
+r"""Flat geometries of symmetric positive definite (SPD) matrices.
 
 ``vecd ∘ logm`` is an isometry from SPD(k) with the log-Euclidean metric onto Euclidean
-R^d, d = k(k+1)/2: everything in this package rests on that fact. Functions take arrays
+R^d, d = k(k+1)/2, and ``log_cholesky`` one with the log-Cholesky metric: everything in
+this package rests on such a fact. Functions take arrays
 ``(..., k, k)`` of float32 or float64 and return float64; results that are matrices are
 exactly symmetric. Invalid input raises :class:`~spdp.errors.InvalidMatrixError`, which
 names the first offending matrix by index.
@@ -10,7 +11,8 @@ References
 ----------
 V. Arsigny, P. Fillard, X. Pennec, N. Ayache, "Geometric means in a novel vector space
 structure on symmetric positive-definite matrices", SIAM J. Matrix Anal. Appl. 29
-(2007).
+(2007). Z. Lin, "Riemannian geometry of symmetric positive definite matrices via
+Cholesky decomposition", SIAM J. Matrix Anal. Appl. 40 (2019).
 """
 
 from typing import Any
@@ -20,14 +22,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from spdp.blocks import describe_fault, invalid_matrix, matrix_stack
 from spdp.errors import InvalidMatrixError, ParameterError
-from spdp.kernels import Status, base, kernels_for, size_of
+from spdp.kernels import Status, base, kernels_for, reference, size_of
 
 __all__ = [
     "add",
+    "distance_logchol",
     "distance_logeuclid",
     "expm",
     "invvecd",
+    "log_cholesky",
     "logm",
+    "mean_logchol",
     "mean_logeuclid",
     "scale",
     "subtract",
@@ -170,6 +175,76 @@ def mean_logeuclid(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Arra
     total, status, smallest = kernels_for(A).log_sum(A, weights)
     _check(status, A, smallest)
     return expm(total / n if weights is None else total)
+
+
+def log_cholesky(X: ArrayLike) -> Array:
+    """Vectors (ln L_ii, L_ij for i > j) of SPD matrices X = LLᵀ; shape (..., k(k+1)/2).
+
+    Entries below the diagonal stand in the order in which vecd has those above it.
+
+    Examples
+    --------
+    >>> log_cholesky([[1.0, 2.0], [2.0, 5.0]])
+    array([0., 0., 2.])
+    """
+    A = matrix_stack(X)
+    prepared = reference.prepare(_flat(A))
+    odd = prepared.exponent % 2  # roots of even powers of two are exact
+    try:
+        _check(prepared.status, A)
+        L = np.linalg.cholesky(np.ldexp(prepared.stack, odd[:, None, None]))
+    except np.linalg.LinAlgError:
+        _, status, smallest = kernels_for(A).logm(_flat(A))
+        _check(status, A, smallest)
+        raise
+    L = np.ldexp(L, ((prepared.exponent - odd) // 2)[:, None, None])
+    return vector_of(L).reshape(*A.shape[:-2], -1)
+
+
+def vector_of(L: Array) -> Array:
+    """(ln L_ii, L_ij for i > j) of Cholesky factors (..., k, k)."""
+    i, j = base.upper_triangle(L.shape[-1])
+    diagonal = np.log(np.diagonal(L, axis1=-2, axis2=-1))
+    return np.concatenate([diagonal, L[..., j, i]], axis=-1)
+
+
+def factor_of(v: Array) -> Array:
+    """The Cholesky factors of vectors, the inverse of :func:`vector_of`."""
+    k = size_of(v.shape[-1])
+    L = np.zeros((*v.shape[:-1], k, k))
+    i, j = base.upper_triangle(k)
+    L[..., np.arange(k), np.arange(k)] = np.exp(v[..., :k])
+    L[..., j, i] = v[..., k:]
+    return L
+
+
+def distance_logchol(X: ArrayLike, Y: ArrayLike, squared: bool = False) -> Any:
+    """Log-Cholesky distance ‖log_cholesky X − log_cholesky Y‖; batch shapes broadcast.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(float(distance_logchol(np.eye(4), np.e * np.eye(4))), 12)
+    1.0
+    """
+    D = log_cholesky(X) - log_cholesky(Y)
+    square = np.einsum("...i,...i->...", D, D)
+    return square if squared else np.sqrt(square)
+
+
+def mean_logchol(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+    """Fréchet mean of the log-Cholesky metric; parameters as in :func:`mean_logeuclid`.
+
+    LLᵀ of the factor whose vector is the mean of the matrices' vectors; not private.
+    """
+    A = matrix_stack(X)
+    if A.ndim < 3 or A.shape[-3] == 0:
+        raise InvalidMatrixError(f"X has shape {A.shape}; expected (..., n, k, k) with n >= 1")
+    n = A.shape[-3]
+    w = np.full(n, 1.0 / n) if sample_weight is None else _weights(sample_weight, n)
+    L = factor_of(np.einsum("n,...nd->...d", w, log_cholesky(A)))
+    X = L @ np.swapaxes(L, -1, -2)
+    return np.asarray(0.5 * (X + np.swapaxes(X, -1, -2)))
 
 
 def _weights(sample_weight: ArrayLike, n: int) -> Array:

@@ -116,10 +116,9 @@ def fault_of(part: Part, status: Codes, explain: bool = True) -> Fault:
 
     None without looking where nobody is to be told.
     """
-    bad = np.flatnonzero(status) if explain else np.empty(0)
-    if not bad.size:
+    if not (explain and status.any()):
         return None
-    first = int(bad[0])
+    first = int(np.flatnonzero(status)[0])
     text = part.fault or describe_fault(int(status[first]), part.stack[first])
     return part.place(first), text
 

@@ -27,6 +27,7 @@ from spdp.verification import Check, checks
 __all__ = ["Release", "publish"]
 
 STATED = {"95%": 0.95, "99%": 0.99}  # levels of the bounds in a certificate
+PLAIN = json.JSONEncoder(allow_nan=False)
 CERTIFICATE, REPORT = "certificate.json", "report.html"
 MEAN = "mean"  # name of the value of a mean
 
@@ -158,7 +159,7 @@ class Release:
     ) -> None:
         self.__dict__["_values"] = {name: _frozen(array) for name, array in _named(value).items()}
         # text cannot be changed by whoever holds a part of it; nor can it hold a NaN
-        self.__dict__["_certificate"] = json.dumps(certificate, allow_nan=False)
+        self.__dict__["_certificate"] = PLAIN.encode(certificate)
         self.__dict__["_signature"] = signature
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -30,7 +30,7 @@ def draw(values: Mapping[str, Array], c: dict[str, Any], size: int, random_state
     if size < 1:
         raise ParameterError(f"size must be at least 1, got {size!r}")
     root = _root(values)
-    chart = chart_of(c["metric"], c["parts"])
+    chart = chart_of(c["metric"], c["reference_point"], c["parts"])
     g = np.random.default_rng(random_state).standard_normal((size, len(root)))
     Y = chart.vector(values["mean"]) + g @ root.T
     if c["domain"] is not None:

@@ -44,8 +44,8 @@ __all__ = ["NOT_PROVEN", "Check", "checks"]
 
 NOT_PROVEN = (
     "Not proven: that the noise was drawn, that the records were the dataset's, that the "
-    "domain was chosen without looking at them, that each person owned one record, and that "
-    "every release of the dataset was accounted for."
+    "domain was chosen without looking at them, that each person owned one record (or that the "
+    "ids of persons were right), and that every release of the dataset was accounted for."
 )
 CLOSE = 1e-9
 # What is released beside a mean, by the statistic, and the step that gives the mean.
@@ -101,7 +101,7 @@ def _words(c: dict[str, Any]) -> Iterator[Check]:
     expected += BESIDE.get(c["statistic"], "")
     yield _equal("estimand", c["estimand"], expected)
     yield _equal("mechanism", c["mechanism"], NAMES[_budget_of(c).noise])
-    yield _equal("distance", c["distance"], chart_of(c["metric"]).distance)
+    yield _equal("distance", c["distance"], _chart(c).distance)
     methods = (Method.ONESHOT, Method.ADAPTIVE)
     yield Check("method", c["method"] in methods, str(c["method"]))
 
@@ -135,7 +135,7 @@ def _steps(c: dict[str, Any]) -> Iterator[Check]:
 
 
 def _chart(c: dict[str, Any]) -> Chart:
-    return chart_of(c["metric"], c["parts"])
+    return chart_of(c["metric"], c["reference_point"], c["parts"])
 
 
 def _kinds(c: dict[str, Any]) -> dict[str, Query]:

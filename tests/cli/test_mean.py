@@ -123,6 +123,7 @@ def test_a_local_cluster_reads_what_this_process_reads(shell, tmp_path, random_s
     bound = shell("ledger", "bind", "l", *image, "--mask", "mask.nii", env=key)
     assert bound.returncode == 0, bound.stderr
     words = ("mean", *image, "--radius", "5", *budget, "--json", "--ledger", "l", "--workers", "2")
+    words = (*words, "--unit", "voxel")
     done = shell(*words, "--mask", "mask.nii", env=key)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["certificate"]["n"] == 40

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from spdp.data.formats import FORMATS, SUFFIXES, TENSOR_ORDERS, base, nifti, open_records
+from spdp.data import open_records
+from spdp.data.formats import FORMATS, SUFFIXES, TENSOR_ORDERS, base, nifti
 from spdp.errors import DataError, ParameterError
 
 h5py = pytest.importorskip("h5py")
@@ -17,6 +18,7 @@ zarr = pytest.importorskip("zarr")
 nib = pytest.importorskip("nibabel")
 
 FILES = ["a.npy", "a.npz", "packed.npz", "a.mat", "a.h5", "a.hdf5", "a.zarr", "a.nii", "a.nii.gz"]
+TABLES = ["a.csv", "a.parquet"]  # tests/data/test_tables.py
 
 
 @pytest.fixture
@@ -69,8 +71,8 @@ def write(path, X):
 
 
 def test_every_suffix_is_tested():
-    assert {"." + name.partition(".")[2] for name in FILES} == set(SUFFIXES)
-    assert all((form.rows is None) != (form.stream is None) for form in FORMATS)
+    assert {"." + name.partition(".")[2] for name in FILES + TABLES} == set(SUFFIXES)
+    assert all(form.rows or form.stream for form in FORMATS)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -205,7 +207,7 @@ def tensor_image(path, X, order, shape=(5, 5, 1)):
 def test_tensor_orders(tmp_path, X, order):
     path = tensor_image(tmp_path / "t.nii.gz", X, order)
     np.testing.assert_array_equal(contents(open_records(path, order=order)), X)
-    with pytest.raises(DataError, match="nifti, fsl or mrtrix") as refused:
+    with pytest.raises(DataError, match=r"nifti \(or dipy\), fsl or mrtrix") as refused:
         open_records(path)
     assert refused.value.ask == "order"
     assert "--" not in str(refused.value)
@@ -217,8 +219,10 @@ def test_tensor_orders_are_the_documented_ones():
     names = {
         "fsl": "xx xy xz yy yz zz",
         "nifti": "xx xy yy xz yz zz",
+        "dipy": "xx xy yy xz yz zz",
         "mrtrix": "xx yy zz xy xz yz",
     }
+    assert names.keys() == TENSOR_ORDERS.keys()
     for order, text in names.items():
         assert [text.split()[i] for i in TENSOR_ORDERS[order]] == names["fsl"].split()
 
@@ -397,7 +401,9 @@ class TestValuesOutsideAnHDF5File:
 
 
 def test_names_that_cannot_be_opened(tmp_path):
-    assert "unknown format '.csv'; expected one of .npy, " in refusal(tmp_path / "a.csv")
+    assert "unknown format '.xls'; expected one of .npy, " in refusal(tmp_path / "a.xls")
+    assert "npy: no such file or folder" in refusal(tmp_path / "npy")
+    (tmp_path / "npy").write_bytes(b"")
     assert "unknown format without a suffix" in refusal(tmp_path / "npy")
     assert "a.npy: no such file" in refusal(tmp_path / "a.npy")
 

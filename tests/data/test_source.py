@@ -30,7 +30,7 @@ def test_every_source_gives_the_same_sum(random_spd, tmp_path):
     for name, source in sources.items():
         np.testing.assert_array_equal(LatticeSum.of(source, DOMAIN).total, expected, err_msg=name)
     assert chain(files).n == 500
-    with pytest.raises(DataError, match="different sizes"):
+    with pytest.raises(DataError, match="of another size, 2×2"):
         chain([files[0], as_source(random_spd(3, 2))])
     with pytest.raises(DataError, match="no records"):
         as_source(lambda: iter([]))

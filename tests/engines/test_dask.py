@@ -16,6 +16,7 @@ import pytest
 from spdp import Ball, EigenvalueBounds, Ledger, private_mean
 from spdp.charts import CHARTS
 from spdp.data import as_source, open_records
+from spdp.data.columns import beside
 from spdp.data.source import Source
 from spdp.engines import LocalEngine, engine_for
 from spdp.engines.dask import DaskEngine
@@ -184,6 +185,47 @@ def test_files_on_a_cluster(client, random_spd, tmp_path, name):
     there = LatticeSum.of(source, DOMAIN, engine=DaskEngine(client))
     np.testing.assert_array_equal(there.total, here.total)
     assert there.n == here.n == (180 if options else 200)
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.csv", "x.parquet", "files", "array"])
+@pytest.mark.parametrize("method", ["oneshot", "adaptive"])
+def test_persons_on_a_cluster(client, random_spd, tmp_path, name, method, monkeypatch):
+    """A person's records lie in several blocks; the release is the same to the bit."""
+    monkeypatch.setattr("spdp.data.source.BLOCK_BYTES", 2000)
+    monkeypatch.setattr("spdp.data.formats.base.BLOCKS_PER_CHUNK", 2)
+    X, ids = random_spd(600, 3, condition=2.0), np.arange(600) % 150
+    source = _of_persons(X, ids, tmp_path / name)
+    assert len(source.chunks) > 5
+    options = {"epsilon": 3.0, "delta": 1e-6, "domain": Ball(8.0), "method": method}
+    here = private_mean(X, groups=ids, random_state=4, **options)
+    there = private_mean(source, engine=DaskEngine(client), random_state=4, **options)
+    np.testing.assert_array_equal(there.value, here.value)
+    assert there.certificate["n"] == here.certificate["n"] == 150
+    assert there.certificate["unit"] == "person"
+
+
+def _of_persons(X, ids, path):
+    """The same records of the same persons, in any order, as some kind of source."""
+    if path.name == "array":
+        array, groups = (da.from_array(A, chunks=(70, *A.shape[1:])) for A in (X, ids))
+        return beside(as_source(array), person=groups)
+    if path.name == "files":
+        path.mkdir()
+        for i in range(150):
+            np.save(path / f"{i}.npy", X[ids == i])
+        return open_records(path, per_file=True)
+    if path.suffix == ".npy":
+        np.save(path, X)
+        return open_records(path, groups=ids)
+    pa = pytest.importorskip("pyarrow")
+    table = {"who": ids} | {f"c{i}{j}": X[:, i, j] for i in range(3) for j in range(i, 3)}
+    if path.suffix == ".csv":
+        rows = zip(*(column.tolist() for column in table.values()), strict=True)
+        lines = [",".join(map(repr, row)) for row in rows]
+        path.write_text("\n".join([",".join(table), *lines]))
+    else:
+        pytest.importorskip("pyarrow.parquet").write_table(pa.table(table), path, 40)
+    return open_records(path, groups_column="who")
 
 
 def test_sources_that_cannot_be_read_in_pieces_are_refused(client, random_spd, tmp_path):

@@ -95,6 +95,112 @@ def test_add_remove_passes():
             audit(statistic, X, X[1:], seed=i)
 
 
+# --- persons
+# ---------------------------------------------------------------------------------
+
+
+def studies(rng, k, radius):
+    """Records of persons, and a neighbour in which one person's records are others.
+
+    The person may have any number of records before and after, and another id; the
+    order of all records is another one, too.
+    """
+    X, other = datasets(rng, k, radius)
+    times = rng.integers(1, 5, len(X))
+    ids = np.repeat(np.arange(len(X)), times)
+    before, after = int(rng.integers(1, 6)), int(rng.integers(1, 6))
+    mine = {**dict(enumerate(np.split(np.arange(len(ids)), np.cumsum(times)[:-1])))}
+    keep = np.concatenate([mine[i] for i in range(1, len(X))])
+    data = np.concatenate([np.repeat(X[:1], before, axis=0), X[ids[keep]]])
+    neighbour = np.concatenate([np.repeat(other[:1], after, axis=0), X[ids[keep]]])
+    people = np.concatenate([np.zeros(before, int), ids[keep]])
+    renamed = np.concatenate([np.full(after, 10**6), ids[keep]])
+    order = rng.permutation(len(renamed))
+    return (data, people), (neighbour[order], renamed[order]), (X[ids[keep]], ids[keep])
+
+
+def person_means(domain, epsilon, **options):
+    def statistic(data):
+        X, ids = data
+        return private_mean(
+            X,
+            groups=ids,
+            epsilon=epsilon,
+            delta=1e-6,
+            domain=domain,
+            on_invalid="center",
+            **options,
+        )
+
+    return statistic
+
+
+PERSON_STATISTICS = {
+    **STATISTICS,
+    "by records": {"weights": "records", "max_records": 3, "mechanism": "gaussian"},
+    "by records, pure": {"weights": "records", "max_records": 3, "mechanism": "laplace"},
+}
+
+
+def person_transcripts(count, seed, options):
+    rng = np.random.default_rng(seed)
+    shares = []
+    for i in range(count):
+        k, radius = int(rng.integers(1, 4)), float(rng.choice([0.5, 5.0]))
+        domain = (Ball(radius), EigenvalueBounds(np.exp(-radius), np.exp(radius)))[i % 2]
+        data, neighbour, _ = studies(rng, k, radius)
+        statistic = person_means(domain, rng.choice((0.1, 1.0, 10.0, 60.0)), **options)
+        shares.append(audit(statistic, data, neighbour, seed=i))
+    return np.array(shares)
+
+
+@pytest.mark.parametrize("name", PERSON_STATISTICS)
+def test_persons_with_all_their_records_pass(name):
+    shares = person_transcripts(150, 13, PERSON_STATISTICS[name])
+    assert shares.max() <= 1
+    assert shares.max() > 0.8
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("name", PERSON_STATISTICS)
+def test_persons_pass_thousands_of_times(name):
+    shares = person_transcripts(2000, 17, PERSON_STATISTICS[name])
+    print(f"{name}, persons: {len(shares)} transcripts, largest cost {shares.max():.9f}")
+    assert shares.max() <= 1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_person_added_or_removed_passes(weighted):
+    rng = np.random.default_rng(19)
+    weights = {"weights": "records", "max_records": 2} if weighted else {}
+    for i in range(150):
+        data, _, without = studies(rng, int(rng.integers(1, 4)), 2.0)
+        for mechanism in ("gaussian", "laplace"):
+            options = {"adjacency": "add-remove", "mechanism": mechanism, **weights}
+            audit(person_means(Ball(2.0), 1.0, **options), data, without, seed=i)
+
+
+def test_a_record_counted_as_a_person_is_caught():
+    """Without groups, a person's five records move the sum five times as far."""
+    X = np.tile(np.eye(2), (30, 1, 1))
+    data, neighbour = (X.copy() for _ in range(2))
+    data[:5], neighbour[:5] = np.exp(1.0) * np.eye(2), np.exp(-1.0) * np.eye(2)
+    statistic = means(Ball(2.0), 1.0, method="oneshot", mechanism="gaussian")
+    with pytest.raises(Caught, match="more than its stated sensitivity"):
+        audit(statistic, data, neighbour)
+
+
+@pytest.mark.parametrize("options", [{"method": "oneshot"}, {"method": "adaptive"}])
+def test_several_matrices_per_record_pass(options):
+    rng = np.random.default_rng(23)
+    for i in range(60):
+        X, other = datasets(rng, 2, 2.0)
+        pairs = [np.stack([Z, Z[::-1]], axis=1) for Z in (X, other)]
+        pairs[1][1:] = pairs[0][1:]
+        statistic = means(Ball(2.0), rng.choice((1.0, 60.0)), mechanism="gaussian", **options)
+        audit(statistic, *pairs, seed=i)
+
+
 @pytest.mark.parametrize(
     "mechanism", [TangentGaussian(0.3, 1.0, 1e-6), RiemannianLaplace(0.3, 1.0)]
 )

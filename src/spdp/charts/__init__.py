@@ -1,22 +1,34 @@
 """Flat metrics, one file each; CHARTS is the table of them."""
 
+from typing import Any
+
 from spdp.charts.base import Chart, clip_to_ball
+from spdp.charts.logchol import LogCholesky
 from spdp.charts.logeuclid import LogEuclidean
+from spdp.charts.offlog import OffLog
 from spdp.charts.product import Product
+from spdp.charts.whitened import Whitened
 from spdp.errors import ParameterError
 
 __all__ = ["CHARTS", "LOGEUCLID", "Chart", "Product", "chart_of", "clip_to_ball"]
 
-CHARTS: dict[str, Chart] = {chart.name: chart for chart in (LogEuclidean(),)}
+TABLE = (LogEuclidean(), LogCholesky(), OffLog())
+CHARTS: dict[str, Chart] = {chart.name: chart for chart in TABLE}
 LOGEUCLID = CHARTS["logeuclid"]  # what is meant where nobody names a metric
 
 
-def chart_of(metric: str, parts: int | None = None) -> Chart:
+def chart_of(metric: str, reference_point: Any = None, parts: int | None = None) -> Chart:
     """The chart of a metric, or an error that lists the metrics there are.
 
-    With ``parts``, of records that are so many matrices each.
+    ``reference_point`` is a public SPD matrix that the log-Euclidean metric is seen
+    from. With ``parts``, of records that are so many matrices each.
     """
     if metric not in CHARTS:
         names = ", ".join(map(repr, CHARTS))
         raise ParameterError(f"metric must be one of {names}, got {metric!r}")
-    return CHARTS[metric] if parts is None else Product(CHARTS[metric], parts)
+    chart = CHARTS[metric]
+    if reference_point is not None:
+        if metric != LOGEUCLID.name:
+            raise ParameterError(f"a reference point goes with metric {LOGEUCLID.name!r} only")
+        chart = Whitened(reference_point)
+    return chart if parts is None else Product(chart, parts)

@@ -43,6 +43,10 @@ class Chart(ABC):
         """What tells this chart from all others."""
         return self.name
 
+    def describe(self) -> dict[str, Any]:
+        """What certificates and sums say of it, JSON-ready."""
+        return {"metric": self.name, "distance": self.distance, "parts": self.parts}
+
     @abstractmethod
     def dimension(self, k: int) -> int:
         """d, the dimension of the vectors of k×k matrices."""

@@ -16,6 +16,8 @@ from spdp.kernels.base import vecd as vecd_exact
 __all__ = ["LogEuclidean"]
 
 LARGEST_LOG = 700.0  # log-eigenvalues beyond ±700 leave the range of float64
+ALONE = 48  # size from which one matrix is faster by LAPACK than beside empty lanes
+EPS = float(np.finfo(np.float64).eps)
 
 
 class LogEuclidean(Chart):
@@ -55,18 +57,21 @@ class LogEuclidean(Chart):
         A matrix of float64 numbers resolves eigenvalues down to about k·2⁻⁵² of the
         largest. Most vectors are far from both limits and are returned as they are.
         """
-        S = invvecd(v)
-        spread = -log(8.0 * S.shape[-1] * float(np.finfo(np.float64).eps))
-        if np.abs(S).max(initial=0.0) * S.shape[-1] <= 0.5 * spread:
+        spread = -log(8.0 * size_of(v.shape[-1]) * EPS)
+        if np.vdot(v, v) <= (0.5 * spread) ** 2:  # no eigenvalue exceeds the norm
             return v
-        w, V = np.linalg.eigh(S)
+        w, V = np.linalg.eigh(invvecd(v))
         top = np.clip(w[..., -1:], -LARGEST_LOG + spread, LARGEST_LOG)
         clamped = np.clip(w, top - spread, top)
         return v if (clamped == w).all() else vecd_exact(compose(V, clamped))
 
     def matrices(self, v: Array) -> Array:
         """Expm(invvecd v), positive definite in float64 whatever v is."""
-        return expm(invvecd(self.representable(v)))
+        S = invvecd(self.representable(v))
+        if S.ndim == 2 and len(S) >= ALONE:
+            w, V = np.linalg.eigh(S)
+            return compose(V, np.exp(w))
+        return expm(S)
 
     def ball(self, center: Array | None, radius: float, k: int) -> Region:
         at = np.zeros(dimension(k)) if center is None else center
@@ -122,6 +127,9 @@ class LogEuclidean(Chart):
         second step moves straight toward it.
         """
         if np.isfinite(region.log_low):
+            away = v - region.center  # no eigenvalue is further from the middle than its norm
+            if np.vdot(away, away) <= (0.5 * (region.log_high - region.log_low)) ** 2:
+                return v
             w, V = np.linalg.eigh(invvecd(v))
             v = vecd_exact(compose(V, np.clip(w, region.log_low, region.log_high)))
         return clip_to_ball(v, region.center, region.radius) if ball_binds(region) else v

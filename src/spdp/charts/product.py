@@ -35,6 +35,9 @@ class Product(Chart):
     def key(self) -> str:
         return f"{self.base.key}×{self.parts}"
 
+    def describe(self) -> dict[str, Any]:
+        return {**self.base.describe(), "parts": self.parts}
+
     def dimension(self, k: int) -> int:
         return self.parts * self.base.dimension(k)
 

@@ -6,12 +6,14 @@ is heavy is imported inside the commands, so that ``spdp --help`` answers at onc
 
 import io
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
 from spdp.cli import demo, describe, ledger, mean, paper, plan, reference, stats, sums, verify
 from spdp.cli.spelling import EXIT_CODES, UsageError, exit_code, in_words, printable
+from spdp.errors import DataWarning
 
 __all__ = ["app", "main"]
 
@@ -64,6 +66,10 @@ def start(
         print(context.get_help())
 
 
+def _warn(message: Any, *_: Any, **__: Any) -> None:
+    typer.secho(f"spdp: warning: {printable(message)}", err=True, fg="yellow")
+
+
 def main() -> None:
     """Run the command line and exit with its code."""
     global _debug
@@ -72,7 +78,10 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a terminal may lack Greek letters
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = app(standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", DataWarning)
+            warnings.showwarning = _warn
+            code = app(standalone_mode=False)
     except Exception as error:
         if _debug and not isinstance(error, UsageError):
             raise

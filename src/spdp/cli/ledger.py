@@ -137,13 +137,24 @@ def bind(
     key: options.ArrayName = None,
     order: options.Order = None,
     mask: options.Mask = None,
+    groups_column: options.GroupsColumn = None,
+    label_column: options.LabelColumn = None,
+    entries: options.Entries = None,
 ) -> None:
     """Bind a ledger to its data by a fingerprint.
 
     The key of the fingerprint is taken from SPDP_LEDGER_KEY and kept by the curator.
     """
     account = options.open_ledger(ledger)
-    account.bind(Reader(key, order, mask).source(data))
+    reader = Reader(
+        key,
+        order,
+        mask,
+        groups_column=groups_column,
+        label_column=label_column,
+        entries=entries,
+    )
+    account.bind(reader.source(data))
     say(f"bound {ledger} to {name_of(data)}")
 
 

@@ -24,25 +24,34 @@ __all__ = [
     "Delta",
     "Directory",
     "Eigenvalues",
+    "Entries",
     "Epsilon",
     "Force",
+    "Groups",
+    "GroupsColumn",
     "Json",
     "Label",
+    "LabelColumn",
     "LedgerFile",
     "Mask",
+    "MaxRecords",
     "Mechanism",
     "Method",
     "Metric",
     "OnInvalid",
     "Order",
+    "PerFile",
     "Plot",
     "Radius",
     "Reference",
+    "ReferencePoint",
     "Report",
     "Sign",
     "Trace",
+    "Unit",
     "Workers",
     "domain_from",
+    "load_matrix",
     "load_reference",
     "open_ledger",
 ]
@@ -50,7 +59,11 @@ __all__ = [
 Data = Annotated[
     list[Path],
     typer.Argument(
-        metavar="DATA", help="Matrices: .npy, .npz, .mat, .h5, .hdf5, .zarr, .nii, .nii.gz."
+        metavar="DATA",
+        help="Matrices: .npy, .npz, .mat, .h5, .hdf5, .zarr, .nii, .nii.gz, or tables: .csv, "
+        ".parquet. Or a folder: all such files in it, of one format, by name, without hidden "
+        "files and subfolders; a quoted pattern ('subjects/**/*.nii.gz'); a manifest: CSV with "
+        "columns path, person, and if wanted label and mask.",
     ),
 ]
 ArrayName = Annotated[
@@ -59,11 +72,56 @@ ArrayName = Annotated[
 ]
 Order = Annotated[
     str | None,
-    typer.Option(metavar="ORDER", help="Component order of a NIfTI image: nifti, fsl or mrtrix."),
+    typer.Option(
+        metavar="ORDER", help="Component order of a NIfTI image: nifti (or dipy), fsl or mrtrix."
+    ),
 ]
 Mask = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="NIfTI mask of the voxels that are records."),
+]
+PerFile = Annotated[bool, typer.Option("--per-file", help="Each file is one person.")]
+Groups = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Whose each record is, an id per record: .npy, .npz, or .txt and .csv, one a line.",
+    ),
+]
+GroupsColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column of a table that says whose a row is; with --groups, the array or column "
+        "of that file.",
+    ),
+]
+LabelColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Column of a table that holds labels.")
+]
+Entries = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ENTRIES",
+        help="Whether a table's rows hold k² entries (full) or the upper triangle, row by row "
+        "(upper), where their number leaves it open.",
+    ),
+]
+Unit = Annotated[
+    choices.Unit | None,
+    typer.Option(
+        help="What is to be protected. An image's voxels are one person's: for a guarantee per "
+        "voxel, voxel must be said."
+    ),
+]
+MaxRecords = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="M",
+        help="Let a person count by the number of their records, up to this public number, "
+        "instead of once.",
+    ),
 ]
 Dask = Annotated[
     str | None,
@@ -131,6 +189,11 @@ Reference = Annotated[
     typer.Option(metavar="FILE", help="Where public data lie, .npz, made by spdp reference."),
 ]
 
+ReferencePoint = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Public matrix, .npy, that records are whitened by."),
+]
+
 LedgerFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Account of the data's budget, which cannot be exceeded."),
@@ -185,11 +248,13 @@ def domain_from(
     if correlation is not None:
         return CorrelationBounds(correlation)
     assert radius is not None
-    return Ball(radius, None if center is None else _matrix(center))
+    return Ball(radius, load_matrix(center))
 
 
-def _matrix(center: Path) -> Any:
-    """The matrix of a .npy file."""
+def load_matrix(center: Path | None) -> Any:
+    """The matrix of a .npy file, if one is named."""
+    if center is None:
+        return None
     import numpy as np
 
     try:

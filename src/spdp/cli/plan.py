@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["plan"]
 
 Size = Annotated[int, typer.Option("--k", min=1, help="Size of the matrices.")]
-Number = Annotated[int, typer.Option("--n", min=1, help="Number of records.")]
+Number = Annotated[int, typer.Option("--n", min=1, help="Number of records, or of persons.")]
 Wanted = Annotated[
     float | None,
     typer.Option(metavar="ERROR", help="Wanted rms error: what n or ε would reach it?"),

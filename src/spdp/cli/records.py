@@ -5,14 +5,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from warnings import warn
 
-from spdp.errors import DataError, ParameterError
+from spdp.choices import Unit
+from spdp.errors import DataError, DataWarning, ParameterError
 
 if TYPE_CHECKING:
     from spdp.data import Source
     from spdp.engines import Engine
 
-__all__ = ["Opened", "Reader", "check_distinct", "name_of"]
+__all__ = ["Opened", "Reader", "name_of"]
 
 
 class Opened(NamedTuple):
@@ -28,39 +30,37 @@ def name_of(files: Sequence[Path]) -> str:
     return files[0].name + more
 
 
-def check_distinct(files: Sequence[Path]) -> None:
-    """Refuse a file that is named twice: nobody's records may count twice."""
-    seen: dict[Any, Path] = {}
-    for file in files:
-        try:
-            status = file.stat()
-        except OSError:
-            continue  # whoever opens it says what is wrong
-        first = seen.setdefault((status.st_dev, status.st_ino), file)
-        if first is not file:
-            again = "twice" if first == file else f"also as {first}"
-            raise ParameterError(f"{file}: named {again}; its records would count twice")
-
-
 @dataclass(frozen=True)
 class Reader:
-    """How files are to be read, and where: the options of the same names."""
+    """How files are to be read, whose they are, and where: options of these names."""
 
     key: str | None = None
     order: str | None = None
     mask: Path | None = None
     dask: str | None = None
     workers: int | None = None
+    groups: Path | None = None
+    groups_column: str | None = None
+    label_column: str | None = None
+    per_file: bool = False
+    entries: str | None = None
+    unit: Unit | None = None
 
     def source(self, files: Sequence[Path]) -> "Source":
         """The records of all files, one after the other."""
-        from spdp.data import as_source, open_records
+        from spdp.data import open_records
 
-        check_distinct(files)
-        parts = [
-            open_records(file, key=self.key, order=self.order, mask=self.mask) for file in files
-        ]
-        return parts[0] if len(parts) == 1 else as_source(parts)
+        return open_records(
+            files,
+            key=self.key,
+            order=self.order,
+            mask=self.mask,
+            groups=self.groups,
+            groups_column=self.groups_column,
+            label_column=self.label_column,
+            per_file=self.per_file,
+            entries=self.entries,
+        )
 
     @contextmanager
     def opened(self, files: Sequence[Path]) -> Iterator[Opened]:
@@ -70,6 +70,9 @@ class Reader:
                 "pass either --dask, the address of a cluster, or --workers, to start one"
             )
         source = self.source(files)
+        _check_unit(source, self.unit)
+        if self.unit is None and source.unit is Unit.RECORD:
+            _ask_about_folders(source, files)
         if self.dask is None and self.workers is None:
             yield Opened(source, None)
             return
@@ -77,6 +80,37 @@ class Reader:
             from spdp.engines.dask import DaskEngine
 
             yield Opened(source, DaskEngine(client))
+
+
+def _check_unit(source: "Source", unit: Unit | None) -> None:
+    """Refuse to promise what nobody asked for: a voxel is not a person."""
+    if source.unit is Unit.VOXEL and unit is None:
+        raise ParameterError(
+            f"{source.name}: what is to be protected? The voxels of an image are one person's "
+            "data. Pass --per-file if each image is one person (--groups or a manifest if not), "
+            "or --unit voxel if single voxels are what is to be protected"
+        )
+    if unit is Unit.PERSON and source.unit is not unit:
+        raise ParameterError(
+            f"{source.name}: --unit person, but nothing says whose its {source.unit}s are; "
+            "--per-file, --groups, --groups-column or a manifest would"
+        )
+    if unit is not None and source.unit is not unit:
+        raise ParameterError(f"{source.name}: --unit {unit}, but it is read per {source.unit}")
+
+
+def _ask_about_folders(source: "Source", files: Sequence[Path]) -> None:
+    """Say it when files of many records, found in a folder, are taken for shards."""
+    from spdp.data.files import expand
+
+    count = len(expand(files))
+    if count > len(files) and source.n is not None and source.n > count:
+        warn(
+            f"{files[0]}: {source.n:,} records in {count:,} files, each taken for a person's; "
+            "pass --per-file if each file is one person, --unit record if all is well",
+            DataWarning,
+            stacklevel=2,
+        )
 
 
 @contextmanager

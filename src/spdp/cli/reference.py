@@ -27,6 +27,9 @@ def reference(
     key: options.ArrayName = None,
     order: options.Order = None,
     mask: options.Mask = None,
+    groups_column: options.GroupsColumn = None,
+    label_column: options.LabelColumn = None,
+    entries: options.Entries = None,
     as_json: options.Json = False,
 ) -> None:
     """Sum up public data, as a start for spdp mean --reference and spdp plan.
@@ -39,7 +42,15 @@ def reference(
         raise ParameterError(f"{output}: a reference is written as .npz")
     if not force:
         check_free(output)  # before the work, which may last
-    made = Reference.from_public(Reader(key, order, mask).source(data), metric)
+    reader = Reader(
+        key,
+        order,
+        mask,
+        groups_column=groups_column,
+        label_column=label_column,
+        entries=entries,
+    )
+    made = Reference.from_public(reader.source(data), metric)
     made.save(output, force=force)
     if as_json:
         facts = {"n": made.n, "k": made.k, "spread": made.spread, "metric": made.metric}

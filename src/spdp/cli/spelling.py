@@ -37,10 +37,8 @@ def printable(text: object) -> str:
 def in_words(error: Exception) -> str:
     """What went wrong and which option would help, in the command line's own words."""
     if isinstance(error, (ParameterError, DataError)):
-        if error.ask is None:
-            return error.message
-        help_ = HELP.get(error.ask, f"pass --{error.ask.replace('_', '-')}")
-        return f"{error.message} ({help_})"
+        names = [HELP.get(name, f"pass --{name.replace('_', '-')}") for name in error.asks]
+        return f"{error.message} ({' or '.join(names)})" if names else error.message
     if isinstance(error, UsageError):
         return _usage(error)
     if isinstance(error, OSError) and error.strerror:

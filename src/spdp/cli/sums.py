@@ -10,7 +10,7 @@ import typer
 from spdp.choices import Adjacency, Mechanism, OnInvalid
 from spdp.cli import options
 from spdp.cli.output import Output, check_free, present, say
-from spdp.cli.records import Reader, check_distinct, name_of
+from spdp.cli.records import Reader, name_of
 from spdp.cli.spelling import printable
 
 __all__ = ["merge", "sum_"]
@@ -30,11 +30,18 @@ def sum_(
     radius: options.Radius = None,
     center: options.Center = None,
     metric: options.Metric = "logeuclid",
+    reference_point: options.ReferencePoint = None,
     force: options.Force = False,
     on_invalid: options.OnInvalid = OnInvalid.RAISE,
     key: options.ArrayName = None,
     order: options.Order = None,
     mask: options.Mask = None,
+    groups: options.Groups = None,
+    groups_column: options.GroupsColumn = None,
+    label_column: options.LabelColumn = None,
+    per_file: options.PerFile = False,
+    entries: options.Entries = None,
+    unit: options.Unit = None,
     dask: options.Dask = None,
     workers: options.Workers = None,
 ) -> None:
@@ -42,16 +49,30 @@ def sum_(
 
     A sum file is NOT private.
     """
+    from spdp.report.words import COUNTED
     from spdp.statistics.sums import LatticeSum
 
     if not force:
         check_free(output)  # before the work, which may last
     domain = options.domain_from(eigenvalues, trace, correlation, radius, center)
-    reader = Reader(key, order, mask, dask, workers)
+    point = options.load_matrix(reference_point)
+    reader = Reader(
+        key,
+        order,
+        mask,
+        dask,
+        workers,
+        groups=groups,
+        groups_column=groups_column,
+        label_column=label_column,
+        per_file=per_file,
+        entries=entries,
+        unit=unit,
+    )
     with reader.opened(data) as (source, engine):
-        total = LatticeSum.of(source, domain, on_invalid, metric, engine)
+        total = LatticeSum.of(source, domain, on_invalid, metric, engine, reference_point=point)
     total.save(output, force=force)
-    say(f"wrote {output}: {total.n:,} records, {total.k}×{total.k}")
+    say(f"wrote {output}: {total.n:,} {COUNTED[total.unit]}, {total.k}×{total.k}")
     say(
         "This file is NOT private until noise is added: share it with a trusted curator only.",
         style="bold red",
@@ -73,6 +94,7 @@ def merge(
     as_json: options.Json = False,
 ) -> None:
     """Merge sum files and release the mean of all their records."""
+    from spdp.data.files import check_distinct
     from spdp.statistics.mean import release_sum
     from spdp.statistics.sums import LatticeSum
 

@@ -3,7 +3,7 @@
 Sources in pieces, files, images, the datasets of the paper.
 """
 
-from spdp.data.formats import open_records
+from spdp.data.opening import open_records
 from spdp.data.source import Source, as_source
 
 __all__ = ["Source", "as_source", "open_records"]

@@ -5,7 +5,7 @@ workers. A column that is shorter or longer than the records is an error, always
 entry belongs to which record would be a guess.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from spdp.blocks import Block, records_of
 from spdp.data.source import Source, is_dask, read_piece
 from spdp.errors import DataError
 
-__all__ = ["COLUMNS", "beside"]
+__all__ = ["COLUMNS", "beside", "owned"]
 
 # What columns hold, in words.
 COLUMNS = {"person": "groups", "label": "labels", "x": "covariates"}
@@ -35,22 +35,58 @@ def beside(source: Source, **columns: Any) -> Source:
     if not given:
         return source
     arrays = {name: _column(source, name, column) for name, column in given.items()}
+    return _with(source, lambda: _zipped(source, arrays), _zipped_chunks(source, arrays), given)
+
+
+def owned(source: Source, **owner: Any) -> Source:
+    """The same records, all of them one ``person``'s, or all of one ``label``."""
+    given = {name: value for name, value in owner.items() if value is not None}
+    for name in given:
+        _refuse_twice(source, name)
+    chunks = source.chunks and [partial(_read_owned, piece, given) for piece in source.chunks]
+
+    def read() -> Iterator[Block]:
+        return (_all_of(block, given, source) for block in source.blocks())
+
+    return _with(source, read, chunks, given)
+
+
+def _with(source: Source, read: Any, chunks: Sequence[Any] | None, names: Iterable[str]) -> Source:
+    """The same records, read so that more columns stand beside them."""
     return Source(
-        lambda: _zipped(source, arrays),
+        read,
         source.k,
         source.n,
         source.name,
         rereadable=source.rereadable,
-        chunks=_zipped_chunks(source, arrays),
+        chunks=chunks,
         sizes=source.sizes,
         parts=source.parts,
-        columns=(*source.columns, *given),
+        columns=(*source.columns, *names),
+        record=source.record,
+        advise=source.advise,
     )
 
 
+def _all_of(block: Any, owner: dict[str, Any], source: Source) -> Block:
+    return _filled(block, owner, _length(records_of(block), source))
+
+
+def _read_owned(piece: Any, owner: dict[str, Any]) -> Block:
+    block = read_piece(piece)
+    return _filled(block, owner, len(records_of(block)))
+
+
+def _filled(block: Any, owner: dict[str, Any], m: int) -> Block:
+    columns = {
+        name: np.full(m, value, np.int64 if isinstance(value, int) else object)
+        for name, value in owner.items()
+    }
+    return _with_columns(block, columns, m)
+
+
 def _column(source: Source, name: str, column: Any) -> Any:
-    if name in source.columns:
-        raise DataError(f"{source.name} says its {COLUMNS[name]} itself; do not pass them again")
+    _refuse_twice(source, name)
     if is_dask(column):
         return list(column.to_delayed().ravel())
     array = np.asarray(column)
@@ -62,6 +98,11 @@ def _column(source: Source, name: str, column: Any) -> Any:
             f"{source.n:,} records"
         )
     return array
+
+
+def _refuse_twice(source: Source, name: str) -> None:
+    if name in source.columns:
+        raise DataError(f"{source.name} says its {COLUMNS[name]} itself; do not pass them again")
 
 
 def _zipped(source: Source, arrays: dict[str, Any]) -> Iterator[Block]:

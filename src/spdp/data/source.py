@@ -4,17 +4,21 @@ Whatever holds them is seen as blocks ``(m, k, k)``, one at a time. What stands 
 the records, the persons they are of or their labels, travels with the blocks.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spdp.blocks import Block, Shape, record_stack, shape_of_block, shape_of_first
+from spdp.choices import Unit
 from spdp.errors import DataError, InvalidMatrixError
 
 __all__ = [
     "BLOCK_BYTES",
+    "Advice",
     "Source",
     "as_source",
     "chain",
@@ -25,6 +29,13 @@ __all__ = [
 
 BLOCK_BYTES = 16 << 20
 Read = Callable[[], Iterator[Any]]
+
+
+class Advice(NamedTuple):
+    """What may help where a record is unusable; for the curator's eyes only."""
+
+    text: str = ""
+    ask: tuple[str, ...] = ()  # options that may help
 
 
 class Source:
@@ -51,6 +62,11 @@ class Source:
         p, where a record is p matrices: blocks are ``(m, p, k, k)`` then.
     columns : tuple of str
         What stands beside the records: blocks are :class:`~spdp.blocks.Block` then.
+    record : Unit
+        What one record is, where nobody says whose it is.
+    advise : callable, optional
+        ``advise(i)`` is the :class:`Advice` that goes with an error about record i. It
+        may look at the data: it is asked where such errors are raised, never else.
     """
 
     def __init__(
@@ -65,6 +81,8 @@ class Source:
         sizes: Sequence[int] | None = None,
         parts: int | None = None,
         columns: tuple[str, ...] = (),
+        record: Unit = Unit.RECORD,
+        advise: Callable[[int], Advice] | None = None,
     ) -> None:
         self._read = read
         self.k = k
@@ -75,12 +93,21 @@ class Source:
         self.sizes = sizes
         self.parts = parts
         self.columns = columns
+        self.record = record
+        self.advise = advise or (lambda i: Advice())
         self._started = False
 
     @property
     def shape(self) -> Shape:
         """Of a record: (k, k), or (p, k, k)."""
         return (self.k, self.k) if self.parts is None else (self.parts, self.k, self.k)
+
+    @property
+    def unit(self) -> Unit:
+        """What a guarantee for these data protects: a person, where it is known whose
+        the records are, else a record.
+        """
+        return Unit.PERSON if "person" in self.columns else self.record
 
     def blocks(self) -> Iterator[Any]:
         """Every record once, in blocks."""
@@ -128,11 +155,18 @@ def as_source(X: Any, name: str = "X") -> Source:
 
 def chain(parts: Sequence[Source]) -> Source:
     """Several sources one after the other."""
-    if len({part.shape for part in parts}) != 1:
-        sizes = ", ".join(f"{part.name} {'×'.join(map(str, part.shape))}" for part in parts)
-        raise DataError(f"sources hold matrices of different sizes: {sizes}")
-    if len({part.columns for part in parts}) != 1:
-        raise DataError("some of the sources say whose their records are, others do not")
+    first = parts[0]
+    for part in parts:
+        if part.shape != first.shape:
+            raise DataError(
+                f"{part.name} holds matrices of another size, {_size(part)}, than {first.name}, "
+                f"{_size(first)}"
+            )
+        if part.columns != first.columns or part.unit != first.unit:
+            raise DataError(
+                f"{part.name} does not say of its records what {first.name} says: whose they "
+                "are, their labels, or whether they are voxels"
+            )
     counts = [part.n for part in parts]
     more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
     return _of_shape(
@@ -143,8 +177,29 @@ def chain(parts: Sequence[Source]) -> Source:
         rereadable=all(part.rereadable for part in parts),
         chunks=_joined([part.chunks for part in parts]),
         sizes=_joined([part.sizes for part in parts]),
-        columns=parts[0].columns,
+        columns=first.columns,
+        record=first.record,
+        advise=_by_part(parts),
     )
+
+
+def _size(part: Source) -> str:
+    return "×".join(map(str, part.shape))
+
+
+def _by_part(parts: Sequence[Source]) -> Callable[[int], Advice]:
+    """Advice that names the part in which a record lies."""
+    starts = list(accumulate((part.n or 0 for part in parts), initial=0))
+
+    def advise(i: int) -> Advice:
+        if any(part.n is None for part in parts):
+            return Advice()
+        place = min(bisect_right(starts, i), len(parts)) - 1
+        part, inside = parts[place], i - starts[place]
+        text, ask = part.advise(inside)
+        return Advice(f"it is matrix {inside} of {part.name}" + (text and f"; {text}"), ask)
+
+    return advise
 
 
 def _joined(lists: list[Sequence[Any] | None]) -> list[Any] | None:

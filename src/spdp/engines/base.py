@@ -134,7 +134,7 @@ def collect(
     with track("reading records", source.n) as advance:
         for totals, m, fault in results:
             if fault is not None:  # only where the policy is to raise
-                raise invalid_matrix(fault[1], (n + fault[0],))
+                raise invalid_matrix(fault[1], (n + fault[0],), *source.advise(n + fault[0]))
             n += m
             if n > MAX_RECORDS:
                 raise DataError(

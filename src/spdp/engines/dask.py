@@ -47,7 +47,7 @@ class DaskEngine(Engine):
         if source.chunks is None:
             raise DataError(
                 f"{source.name}: its rows cannot be read one piece at a time, as a cluster's "
-                "workers must; use npy, HDF5, Zarr or NIfTI files, or a Dask array"
+                "workers must; use npy, HDF5, Zarr, NIfTI, Parquet or CSV files, or a Dask array"
             )
         from dask import delayed
 

@@ -26,6 +26,7 @@ __all__ = [
     "dimension",
     "kernels_for",
     "size_of",
+    "threads",
 ]
 
 MODULES = {"native": "spdp.kernels.native", "numpy": "spdp.kernels.reference"}
@@ -59,6 +60,11 @@ def _load(names: tuple[str, ...]) -> Kernels:
 def backend() -> str:
     """Name of the kernels that NumPy arrays get: ``"native"`` or ``"numpy"``."""
     return kernels_for().NAME
+
+
+def threads() -> int:
+    """Threads that work on one call may use: limits on the kernels' are for all."""
+    return int(getattr(kernels_for(), "threads", int)()) or 1
 
 
 _load(PREFERRED["numpy"])  # now, so that threadpoolctl's limits reach the native threads

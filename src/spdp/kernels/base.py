@@ -153,6 +153,7 @@ def symmetry_tolerance(dtype: np.dtype[Any]) -> float:
     return constants.SYMMETRY_SINGLE if single else constants.SYMMETRY_DOUBLE
 
 
+@lru_cache(maxsize=64)
 def unit_slack(dtype: np.dtype[Any], k: int) -> float:
     """Asymmetry that is rounding where the operation's own scale is 1, as in Expm(S).
 
@@ -196,13 +197,18 @@ def invvecd(v: Array) -> Array:
 
     The inverse of :func:`vecd`.
     """
-    k = size_of(v.shape[-1])
-    S = np.zeros((*v.shape[:-1], k, k))
+    places, divisor = _unfolding(size_of(v.shape[-1]))
+    return np.asarray((v / divisor)[..., places])
+
+
+@lru_cache(maxsize=64)
+def _unfolding(k: int) -> tuple[NDArray[np.intp], Array]:
+    """Where in its vector each entry of a matrix stands, and divided by what."""
+    places, divisor = np.diag(np.arange(k)), np.full(dimension(k), SQRT2)
     i, j = upper_triangle(k)
-    S[..., np.arange(k), np.arange(k)] = v[..., :k]
-    S[..., i, j] = v[..., k:] / SQRT2
-    S[..., j, i] = S[..., i, j]
-    return S
+    places[i, j] = places[j, i] = np.arange(k, dimension(k))
+    divisor[:k] = 1.0
+    return places, divisor
 
 
 def compose(V: Array, values: Array) -> Array:

@@ -35,13 +35,15 @@ __all__ = [
     "log_vectors",
     "logm",
     "rotate",
+    "threads",
     "vector_norms",
     "vector_sum",
 ]
 
 NAME = "native"
 # above, LAPACK's blocked algorithms win
-MAX_K = 64 if _native.instruction_set() == "baseline" else 128
+MAX_K = 64 if _native.instruction_set() == "baseline" else 512
+threads = _native.get_num_threads
 EIGH, LOGM, EXPM, LOGSUM, LOGVEC, ENCODE, LATTICE_SUM = range(7)
 
 if _native.LATTICE_BITS != constants.LATTICE_BITS:
@@ -95,7 +97,7 @@ def _lost(status: Codes) -> NDArray[np.intp]:
 
     None is known.
     """
-    return np.flatnonzero(status == constants.NOT_CONVERGED)
+    return np.asarray((status == constants.NOT_CONVERGED).nonzero()[0])
 
 
 def eigh(X: NDArray[Any]) -> tuple[Array, Array, Codes]:

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from spdp.blocks import matrix_stack
-from spdp.charts import chart_of
+from spdp.charts import Chart, chart_of
 from spdp.domain import Domain, check_domain
 from spdp.errors import InvalidMatrixError, ParameterError
 from spdp.privacy.ledger import Ledger
@@ -30,7 +30,7 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     epsilon, delta, domain, metric, mechanism, method, adjacency, on_invalid, ledger,
-    weights, max_records, label, random_state, reference
+    weights, max_records, label, random_state, reference, reference_point
         As in :func:`spdp.private_mean`.
 
     Attributes
@@ -61,6 +61,7 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         label: str | None = None,
         random_state: Any = None,
         reference: Reference | None = None,
+        reference_point: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -76,6 +77,7 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.label = label
         self.random_state = random_state
         self.reference = reference
+        self.reference_point = reference_point
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> "PrivateFrechetMean":
         """Release the mean of ``X`` (n, k, k); ``y`` is ignored.
@@ -94,7 +96,12 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.max_records is not None:
             raise ParameterError("weights='records' needs all records at once: use fit")
         part = LatticeSum.of(
-            X, check_domain(self.domain), self.on_invalid, self.metric, groups=groups
+            X,
+            check_domain(self.domain),
+            self.on_invalid,
+            self.metric,
+            groups=groups,
+            reference_point=self.reference_point,
         )
         self.sum_: LatticeSum = self.sum_ + part if hasattr(self, "sum_") else part
         self.n_features_in_ = self.sum_.k
@@ -107,8 +114,8 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(other, "sum_")
         if not hasattr(self, "sum_"):
-            mine = check_domain(self.domain).describe(), self.metric
-            if mine != (other.sum_.domain.describe(), other.sum_.metric):
+            mine = check_domain(self.domain).describe(), self._chart().key
+            if mine != (other.sum_.domain.describe(), other.sum_.chart.key):
                 raise ParameterError("estimators of different domains or metrics do not merge")
             self.sum_ = other.sum_
         else:
@@ -133,6 +140,9 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = self.mean_.shape[0]
         return self
 
+    def _chart(self) -> Chart:
+        return chart_of(self.metric, self.reference_point)
+
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Vectors (n, d) relative to ``mean_``, by the metric's isometry to R^d.
 
@@ -142,5 +152,5 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         A, k = matrix_stack(X), self.n_features_in_
         if A.ndim != 3 or A.shape[1] != k:
             raise InvalidMatrixError(f"X has shape {A.shape}; expected (n, {k}, {k})")
-        chart = chart_of(self.metric)
+        chart = self._chart()
         return chart.vector(A) - chart.vector(self.mean_)

@@ -28,7 +28,8 @@ class PrivateTangentPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     n_components : int
         Components to keep.
-    epsilon, delta, domain, metric, on_invalid, ledger, label, random_state
+    epsilon, delta, domain, metric, reference_point, on_invalid, ledger, label,
+    random_state
         As in :func:`spdp.private_mean`.
 
     Attributes
@@ -59,6 +60,7 @@ class PrivateTangentPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         delta: float = 1e-6,
         domain: Domain | None = None,
         metric: str = "logeuclid",
+        reference_point: Any = None,
         on_invalid: str = "raise",
         ledger: Ledger | None = None,
         label: str | None = None,
@@ -69,6 +71,7 @@ class PrivateTangentPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.delta = delta
         self.domain = domain
         self.metric = metric
+        self.reference_point = reference_point
         self.on_invalid = on_invalid
         self.ledger = ledger
         self.label = label
@@ -99,7 +102,7 @@ class PrivateTangentPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         A, k = matrix_stack(X), self.n_features_in_
         if A.ndim != 3 or A.shape[1] != k:
             raise InvalidMatrixError(f"X has shape {A.shape}; expected (n, {k}, {k})")
-        chart = chart_of(self.metric)
+        chart = chart_of(self.metric, self.reference_point)
         return np.asarray((chart.vector(A) - chart.vector(self.mean_)) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
@@ -108,6 +111,6 @@ class PrivateTangentPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Z, p = np.asarray(X, float), len(self.components_)
         if Z.ndim != 2 or Z.shape[1] != p:
             raise ParameterError(f"X has shape {Z.shape}; expected (n, {p})")
-        chart = chart_of(self.metric)
+        chart = chart_of(self.metric, self.reference_point)
         v = chart.vector(self.mean_) + Z @ self.components_
         return chart.matrices(chart.representable(v))

@@ -90,6 +90,7 @@ def price(sensitivity: int, scale: float) -> float:
     return mu_upward(sensitivity, Fraction(scale) ** 2 - ROUNDING_VARIANCE)
 
 
+@lru_cache(maxsize=1024)
 def laplace_scale_exact(sensitivity: int, epsilon: float) -> Fraction:
     """Δ/ε as the rational number it is."""
     scale = Fraction(sensitivity) / Fraction(epsilon)

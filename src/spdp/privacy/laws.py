@@ -104,6 +104,18 @@ def mean_of(spec: Spec) -> float:
 
 def quantiles(spec: Spec) -> dict[str, float]:
     """The quantiles every certificate states."""
+    if "scale" not in spec:
+        return _quantiles(spec)
+    unit = _unit_quantiles(tuple({**spec, "scale": 1.0}.items()))
+    return {level: value * spec["scale"] for level, value in unit.items()}
+
+
+@lru_cache(maxsize=256)
+def _unit_quantiles(spec: tuple[tuple[str, Any], ...]) -> dict[str, float]:
+    return _quantiles(dict(spec))
+
+
+def _quantiles(spec: Spec) -> dict[str, float]:
     values = _family(spec).quantile(spec, np.array(LEVELS) / 100)
     return {f"{level}%": float(value) for level, value in zip(LEVELS, values, strict=True)}
 

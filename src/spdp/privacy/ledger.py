@@ -225,7 +225,7 @@ class Ledger:
         factor : float
             How many times its own μ, or ε, the release costs this ledger; for the words
             of a refusal.
-        unit : "record", "person" or None
+        unit : "record", "voxel", "person" or None
             Whose data the cost is for. A ledger is for one unit: what protects records
             need not protect a person who has several.
         """

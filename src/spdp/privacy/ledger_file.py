@@ -58,7 +58,7 @@ SCHEMA = (
     mechanism TEXT NOT NULL,
     mu REAL NOT NULL CHECK (mu > 0 AND mu < 9e999),
     pure REAL CHECK (pure > 0 AND pure < 9e999),
-    unit TEXT CHECK (unit IN ('record', 'person'))
+    unit TEXT CHECK (unit IN ('record', 'voxel', 'person'))
 ) STRICT""",
     """CREATE TABLE results (
     id INTEGER PRIMARY KEY REFERENCES entries (id),

@@ -17,10 +17,14 @@ LARGEST_EXPONENT = 700.0  # beyond it, e^ε leaves float64
 SECRETS = {
     ("replace-one", "record"): "whether any one record had been another one",
     ("replace-one", "person"): "whether any one person's records had been other ones",
+    ("replace-one", "voxel"): "whether any one voxel had been another one",
     ("add-remove", "record"): "whether any one record was in the data at all",
+    ("add-remove", "voxel"): "whether any one voxel was in the data at all",
     ("add-remove", "person"): "whether any one person's records were in the data at all",
 }
-COUNTED = {"record": "records", "person": "people"}
+COUNTED = {"record": "records", "voxel": "voxels", "person": "people"}
+# What a guarantee does not promise, where it might be taken to.
+LIMITS = {"voxel": "The voxels of one image are one person's: this does not protect a person."}
 
 
 class Verdict(NamedTuple):
@@ -55,7 +59,8 @@ def verdict(c: Certificate) -> Verdict:
 def _secret(c: Certificate) -> str:
     secret = SECRETS.get((c["adjacency"], c["unit"]))
     if secret is not None:
-        return f"Whoever sees this page, or anything made from it, can hardly tell {secret}."
+        tell = f"Whoever sees this page, or anything made from it, can hardly tell {secret}."
+        return " ".join([tell, *([LIMITS[c["unit"]]] if c["unit"] in LIMITS else [])])
     return (
         "The guarantee holds between any two datasets whose summaries are at most "
         f"{c['sensitivity']:g} apart ({c['distance']} distance). That bound was stated by "
@@ -102,6 +107,7 @@ def facts(c: Certificate) -> dict[str, str]:
         "error, rms": _rms(c),
         "error, 95 %": _bound(c),
         "within reach, 95 %": _within(c),
+        "population, 95 %": _population(c),
         "outside the domain": _outside(c),
         "the error covers": c["error_statement"],
     }
@@ -162,3 +168,9 @@ def _within(c: Certificate) -> str | None:
     if within is None:
         return None
     return f"at most {within['95%']:.4g}, from {within['estimand']}"
+
+
+def _population(c: Certificate) -> str | None:
+    """The bound for the population's mean, and what it assumes."""
+    wider = c["error_bound_population"]
+    return None if wider is None else f"at most {wider['95%']:.4g}, from {wider['estimand']}"

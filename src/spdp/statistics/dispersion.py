@@ -144,6 +144,7 @@ def private_dispersion(
     delta: float,
     domain: Domain,
     metric: str = "logeuclid",
+    reference_point: Any = None,
     groups: Any = None,
     on_invalid: str = "raise",
     ledger: Ledger | None = None,
@@ -183,6 +184,7 @@ def private_dispersion(
         delta=delta,
         domain=domain,
         metric=metric,
+        reference_point=reference_point,
         groups=groups,
         on_invalid=on_invalid,
         ledger=ledger,
@@ -194,13 +196,13 @@ def private_dispersion(
     outside = search.ask_outside()
     spread = search.find()
     if outside is not None and outside.clearly:
-        warn_outside(outside.share, setting.unit)
+        warn_outside(outside.share, setting.source.unit)
     facts = {"outside": None if outside is None else outside.describe()}
     return _publish(setting, search, spread, facts)
 
 
 def _publish(setting: Setting, search: Spreads, found: Spread, facts: dict[str, Any]) -> Release:
-    chart, account, unit = setting.chart, setting.account, setting.unit
+    chart, account, unit = setting.chart, setting.account, setting.source.unit
     y = chart.project(found.y, setting.region)
     z = chart.representable(y)
     bound = found.bound.moved(float(np.linalg.norm(z - y)))

@@ -70,6 +70,7 @@ def private_mean(
     label: str | None = None,
     random_state: Seed = None,
     reference: Reference | None = None,
+    reference_point: Any = None,
     engine: Engine | None = None,
 ) -> Release:
     """Release the Fréchet mean of matrices with differential privacy.
@@ -121,6 +122,9 @@ def private_mean(
         Where the data are expected to lie, from data that are already public. The
         adaptive method starts there, after a private check, where few records are at
         hand.
+    reference_point : array (k, k), optional
+        A public SPD matrix C: records are whitened, C^-½·X·C^-½, and the result is
+        mapped back (:mod:`spdp.charts.whitened`). The domain is about whitened records.
     engine : Engine, optional
         Where to work: by default here, or on the cluster that a Dask array lies on.
 
@@ -140,11 +144,11 @@ def private_mean(
     """
     policy = choose(OnInvalid, on_invalid, "on_invalid")
     source = beside(as_source(X), person=groups)
-    chart = chart_of(metric, source.parts)
+    chart = chart_of(metric, reference_point, source.parts)
     grouped = "person" in source.columns
     _check_weights(weights, max_records, grouped)
     if reference is not None:
-        reference.check(source.k, chart.name)
+        reference.check(source.k, chart.key)
     shot = plan_one_shot(
         source.k,
         epsilon=epsilon,
@@ -167,7 +171,7 @@ def private_mean(
         n = people.n
     wanted = settle_method(method, shot, n, epsilon, delta, mechanism)
     paying: dict[str, Any] = {"ledger": ledger, "label": label, "random_state": random_state}
-    paying["unit"] = Unit.PERSON if grouped else Unit.RECORD
+    paying["unit"] = source.unit
     if wanted is Method.ADAPTIVE:
         account = Account(Budget.gaussian(epsilon, delta), **paying)
         held = people or engine.gather(source, task)
@@ -210,7 +214,7 @@ def release_sum(
         domain=total.domain,
         mechanism=mechanism,
         adjacency=adjacency,
-        chart=chart_of(total.metric, total.parts),
+        chart=total.chart,
     )
     account = Account(
         shot.budget,
@@ -240,15 +244,13 @@ def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int)
         chart.matrices(z),
         Bound.shifted(law, shift) if shift else law,
         method="oneshot",
-        metric=chart.name,
         estimand=mean_estimand(chart.distance, account.unit, shot.max_records),
-        distance=chart.distance,
+        **chart.describe(),
         error_statement=MOVED if shift else UPPER_LAW,
         n=n if public else None,
         n_estimate=None if query.weight == 0 else count,
         max_records=shot.max_records,
         k=shot.k,
-        parts=chart.parts,
         domain=shot.domain.describe(),
         sensitivity=shot.sensitivity * query.step / count,
         sigma=shot.scale * query.step / count,
@@ -270,15 +272,13 @@ def _adaptive(search: Search, domain: Domain, chart: Chart) -> Release:
         chart.matrices(z),
         found.bound.moved(float(np.linalg.norm(z - y))),
         method="adaptive",
-        metric=chart.name,
         estimand=mean_estimand(chart.distance, account.unit),
-        distance=chart.distance,
+        **chart.describe(),
         error_statement=WHOLE_ERROR,
         # its target need not lie in the domain: what projection moved is added
         error_bound_within=_within(found, float(np.linalg.norm(z - found.y))),
         n=search.n,
         k=chart.size(search.d),
-        parts=chart.parts,
         domain=domain.describe(),
         sensitivity=2.0 * last["radius"] / search.n,
         sigma=last["scale"] * last["radius"] / RECORD_NORM / search.n,

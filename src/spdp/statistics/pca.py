@@ -195,6 +195,7 @@ def private_pca(
     delta: float,
     domain: Domain,
     metric: str = "logeuclid",
+    reference_point: Any = None,
     groups: Any = None,
     on_invalid: str = "raise",
     ledger: Ledger | None = None,
@@ -233,6 +234,7 @@ def private_pca(
         delta=delta,
         domain=domain,
         metric=metric,
+        reference_point=reference_point,
         groups=groups,
         on_invalid=on_invalid,
         ledger=ledger,
@@ -249,7 +251,7 @@ def private_pca(
     outside = search.ask_outside()
     found = search.find(int(n_components))
     if outside is not None and outside.clearly:
-        warn_outside(outside.share, setting.unit)
+        warn_outside(outside.share, setting.source.unit)
     if few is not None:
         held_share = f"the components hold at least {found.trusted:.0%} of what the best would"
         warnings.warn(f"{few}; {held_share}", TooNoisy, stacklevel=2)
@@ -258,7 +260,7 @@ def private_pca(
 
 
 def _publish(setting: Setting, n: int, found: Principal, facts: dict[str, Any]) -> Release:
-    chart, unit = setting.chart, setting.unit
+    chart, unit = setting.chart, setting.source.unit
     y = chart.project(found.y, setting.region)
     z = chart.representable(y)
     bound = found.bound.moved(float(np.linalg.norm(z - y)))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.charts import Chart, chart_of
-from spdp.choices import Adjacency, OnInvalid, Unit, choose
+from spdp.choices import Adjacency, OnInvalid, choose
 from spdp.data.columns import beside
 from spdp.data.source import Source, as_source
 from spdp.domain import Domain, check_domain
@@ -39,11 +39,6 @@ class Setting:
     account: Account
 
     @property
-    def unit(self) -> Unit:
-        """Whose data are protected."""
-        return Unit.PERSON if "person" in self.source.columns else Unit.RECORD
-
-    @property
     def private_count(self) -> bool:
         """Whether the number of records (or persons) is protected too."""
         return self.account.adjacency is Adjacency.ADD_REMOVE
@@ -60,10 +55,8 @@ class Setting:
     def facts(self) -> dict[str, Any]:
         """What certificates of all statistics say alike."""
         return {
-            "metric": self.chart.name,
-            "distance": self.chart.distance,
+            **self.chart.describe(),
             "k": self.source.k,
-            "parts": self.source.parts,
             "domain": self.domain.describe(),
         }
 
@@ -84,6 +77,7 @@ def prepare(
     engine: Engine | None = None,
     classes_of: Any = None,
     covariates: Any = None,
+    reference_point: Any = None,
 ) -> Setting:
     """Check the options that statistics of Gaussian noise share.
 
@@ -95,7 +89,7 @@ def prepare(
     if not delta > 0:
         raise ParameterError("this statistic needs Gaussian noise: delta must be positive")
     source = beside(as_source(X), person=groups, label=classes_of, x=covariates)
-    chart = chart_of(metric, source.parts)
+    chart = chart_of(metric, reference_point, source.parts)
     region = check_domain(domain).region(source.k, chart)
     chosen = engine or engine_for(source)
     account = Account(
@@ -104,7 +98,7 @@ def prepare(
         ledger=ledger,
         label=label,
         random_state=random_state,
-        unit=Unit.PERSON if "person" in source.columns else Unit.RECORD,
+        unit=source.unit,
     )
     if ledger is not None:
         chosen.check_data(source, ledger)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.certificate import strict_json
-from spdp.charts import chart_of
+from spdp.charts import Chart, chart_of
 from spdp.choices import OnInvalid, Unit, choose
 from spdp.data.columns import beside
 from spdp.data.source import as_source
@@ -39,7 +39,7 @@ WARNING = (
     "NOT PRIVATE: exact sum of records. Share it with a trusted curator only; "
     "it is private only after noise is added."
 )
-BODY = ("k", "parts", "n", "unit", "metric", "domain", "readings", "total")
+BODY = ("k", "parts", "n", "unit", "metric", "reference_point", "domain", "readings", "total")
 
 
 def _new_identity() -> frozenset[str]:
@@ -62,6 +62,12 @@ class LatticeSum:
     readings: frozenset[str] = field(default_factory=_new_identity)
     unit: str = Unit.RECORD.value
     parts: int | None = None
+    reference_point: Any = None  # nested lists, as in certificates
+
+    @property
+    def chart(self) -> Chart:
+        """The chart of its metric, seen from its reference point."""
+        return chart_of(self.metric, self.reference_point, self.parts)
 
     @classmethod
     def of(
@@ -72,21 +78,30 @@ class LatticeSum:
         metric: str = "logeuclid",
         engine: Engine | None = None,
         groups: Any = None,
+        reference_point: Any = None,
     ) -> "LatticeSum":
         """Sum of the records of a source, or of the persons that ``groups`` names."""
         policy = choose(OnInvalid, on_invalid, "on_invalid")
         source = beside(as_source(X), person=groups)
-        chart = chart_of(metric, source.parts)
+        chart = chart_of(metric, reference_point, source.parts)
         region = check_domain(domain).region(source.k, chart)
         query = whole_domain_sum(region)
         chosen = engine or engine_for(source)
         if "person" in source.columns:
             people = chosen.people(source, chosen.task(source, chart, region, policy))
-            total, n, unit = people.total(query), people.n, Unit.PERSON
+            total, n = people.total(query), people.n
         else:
             (total,), n = chosen.total(source, chart, region, [query], policy)
-            unit = Unit.RECORD
-        return cls(domain, source.k, n, total, metric, unit=unit.value, parts=source.parts)
+        return cls(
+            domain,
+            source.k,
+            n,
+            total,
+            metric,
+            unit=source.unit.value,
+            parts=source.parts,
+            reference_point=chart.describe().get("reference_point"),
+        )
 
     def __add__(self, other: "LatticeSum") -> "LatticeSum":
         for what, mine, its in (
@@ -94,6 +109,7 @@ class LatticeSum:
             ("units", f"per {self.unit}", f"per {other.unit}"),
             ("domains", self.domain.describe(), other.domain.describe()),
             ("metrics", self.metric, other.metric),
+            ("reference points", self.reference_point, other.reference_point),
         ):
             if mine != its:
                 raise ParameterError(f"sums of different {what} cannot be merged: {mine} and {its}")
@@ -125,6 +141,7 @@ class LatticeSum:
             "n": self.n,
             "unit": self.unit,
             "metric": self.metric,
+            "reference_point": self.reference_point,
             "domain": self.domain.describe(),
             "readings": sorted(self.readings),
             "total": [int(v) for v in self.total],
@@ -192,10 +209,11 @@ def _checked(body: dict[str, Any]) -> LatticeSum:
     if parts is not None and (not _whole(parts) or parts < 1):
         raise DataError(f"parts is {parts!r}")
     if unit not in set(Unit):
-        raise DataError(f"unit is {unit!r}; expected record or person")
+        raise DataError(f"unit is {unit!r}; expected record, voxel or person")
     if not _whole(n) or not 1 <= n <= MAX_RECORDS:
         raise DataError(f"n is {n!r}; expected 1 to 2**32 records")
-    chart = chart_of(body["metric"], parts)
+    point = body["reference_point"]
+    chart = chart_of(body["metric"], point, parts)
     if not isinstance(total, list) or len(total) != chart.dimension(k):
         raise DataError(f"its total does not have the {chart.dimension(k)} coordinates of k = {k}")
     if not all(_whole(v) and abs(v) <= n * RECORD_NORM for v in total):
@@ -206,7 +224,8 @@ def _checked(body: dict[str, Any]) -> LatticeSum:
     domain = domain_of(body["domain"])
     domain.region(k, chart)
     exact = np.array(total, np.int64)
-    return LatticeSum(domain, k, n, exact, body["metric"], frozenset(readings), unit, parts)
+    holds = frozenset(readings)
+    return LatticeSum(domain, k, n, exact, body["metric"], holds, unit, parts, point)
 
 
 def _digest(body: dict[str, Any]) -> str:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spdp.data.source import Source, rows_per_block
+from spdp.blocks import Block, records_of
+from spdp.choices import Unit
+from spdp.data.source import Advice, Source, rows_per_block
 from spdp.errors import DataError, ParameterError
 
 __all__ = [
@@ -48,11 +49,18 @@ class Options:
         How an image orders the components of its tensors.
     mask : Path, optional
         Image of the voxels that count as records.
+    groups_column, label_column : str, optional
+        Columns of a table that say whose a record is, and what class it has.
+    entries : "full" or "upper", optional
+        Whether a row of a table holds a whole matrix or its upper triangle.
     """
 
     key: str | None = None
     order: str | None = None
     mask: Path | None = None
+    groups_column: str | None = None
+    label_column: str | None = None
+    entries: str | None = None
 
     def given(self) -> list[str]:
         """Names of the options that were passed."""
@@ -83,6 +91,11 @@ class Layout:
     array: str = ""
     unit: int = 1
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the file says beside its records."""
+        return ()
+
     def pieces(self, blocks: int = 1) -> Iterator[tuple[int, int]]:
         """(start, stop) of pieces of about so many blocks each, in whole units."""
         rows = blocks * rows_per_block(self.k, self.dtype.itemsize)
@@ -102,18 +115,26 @@ class Format:
         ``open(file, options)`` reads the header and returns the :class:`Layout`.
     rows : callable, optional
         ``rows(layout, start, stop)`` reads matrices start to stop where it runs, as an
-        array ``(stop - start, k, k)`` in the dtype of the file.
+        array ``(stop - start, k, k)`` in the dtype of the file, or a block of them with
+        the layout's columns beside.
     stream : callable, optional
-        ``stream(layout)``, in place of ``rows``: blocks of all matrices, in one pass.
+        ``stream(layout)``: blocks of all matrices, in one pass; in place of ``rows``,
+        or beside it for reading here.
     options : tuple of str
         The options that mean something for this format.
+    record : Unit
+        What one record is.
+    advise : callable, optional
+        ``advise(layout)`` says what may help where a record is unusable.
     """
 
     suffixes: tuple[str, ...]
     open: Callable[[Path, Options], Layout]
-    rows: Callable[[Any, int, int], NDArray[Any]] | None = None
-    stream: Callable[[Any], Iterator[NDArray[Any]]] | None = None
+    rows: Callable[[Any, int, int], Any] | None = None
+    stream: Callable[[Any], Iterator[Any]] | None = None
     options: tuple[str, ...] = ("key",)
+    record: Unit = Unit.RECORD
+    advise: Callable[[Any], Advice] | None = None
 
 
 def source(form: Format, file: Path, options: Options) -> Source:
@@ -122,31 +143,42 @@ def source(form: Format, file: Path, options: Options) -> Source:
         layout = form.open(file, options)
     # A worker may stand in another directory.
     layout = replace(layout, file=file.absolute())
-    if form.stream is not None:
-        return Source(partial(_streamed, form.stream, layout), layout.k, layout.n, str(file))
-    pieces = layout.pieces(BLOCKS_PER_CHUNK)
-    chunks = [partial(read, form.rows, layout, start, stop) for start, stop in pieces]
-    blocks = partial(_blocks, form.rows, layout)
-    return Source(blocks, layout.k, layout.n, str(file), chunks=chunks)
+    stream, advise = form.stream, form.advise
+    pieces = None if form.rows is None else list(layout.pieces(BLOCKS_PER_CHUNK))
+    return Source(
+        partial(_streamed, stream, layout) if stream else partial(_blocks, form.rows, layout),
+        layout.k,
+        layout.n,
+        str(file),
+        chunks=None if pieces is None else [partial(read, form.rows, layout, *p) for p in pieces],
+        sizes=None if pieces is None else [stop - start for start, stop in pieces],
+        columns=layout.columns,
+        record=form.record,
+        advise=None if advise is None else lambda i: advise(layout),
+    )
 
 
-def read(rows: Any, layout: Layout, start: int, stop: int) -> NDArray[Any]:
+def read(rows: Any, layout: Layout, start: int, stop: int) -> Any:
     """Matrices start to stop of a file, or one error that names it."""
     with reading(layout.file):
-        piece: NDArray[Any] = rows(layout, start, stop)
-    if piece.shape != (stop - start, layout.k, layout.k):
+        piece = rows(layout, start, stop)
+    if records_of(piece).shape != (stop - start, layout.k, layout.k):
         raise DataError(f"{layout.file}: changed since it was opened; open it again")
     return piece
 
 
-def _blocks(rows: Any, layout: Layout) -> Iterator[NDArray[Any]]:
+def _blocks(rows: Any, layout: Layout) -> Iterator[Any]:
     size = rows_per_block(layout.k, layout.dtype.itemsize)
     for start, stop in layout.pieces():
         piece = read(rows, layout, start, stop)
-        yield from (piece[i : i + size] for i in range(0, len(piece), size))
+        yield from (_cut(piece, slice(i, i + size)) for i in range(0, len(piece), size))
 
 
-def _streamed(stream: Any, layout: Layout) -> Iterator[NDArray[Any]]:
+def _cut(piece: Any, some: slice) -> Any:
+    return piece.part(some) if isinstance(piece, Block) else piece[some]
+
+
+def _streamed(stream: Any, layout: Layout) -> Iterator[Any]:
     with reading(layout.file):
         yield from stream(layout)
 

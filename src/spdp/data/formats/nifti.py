@@ -6,20 +6,22 @@ Records are the voxels of the mask, slice by slice.
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spdp.data.formats.base import Layout, Options, need, reading, real
-from spdp.data.source import rows_per_block
-from spdp.errors import DataError, ParameterError
+from spdp.data.source import Advice, rows_per_block
+from spdp.errors import DataError, DataWarning, ParameterError
 
-__all__ = ["TENSOR_ORDERS", "open", "rows"]
+__all__ = ["TENSOR_ORDERS", "advise", "open", "rows"]
 
 # Where xx, xy, xz, yy, yz, zz stand among the six components of a tensor.
 TENSOR_ORDERS = {
     "fsl": (0, 1, 2, 3, 4, 5),  # dtifit: xx xy xz yy yz zz
     "nifti": (0, 1, 3, 2, 4, 5),  # lower triangle by rows: xx xy yy xz yz zz
+    "dipy": (0, 1, 3, 2, 4, 5),  # lower_triangular: the same
     "mrtrix": (0, 3, 4, 1, 5, 2),  # dwi2tensor: xx yy zz xy xz yz
 }
 SYMMETRIC_MATRIX_INTENT = 1005
@@ -29,6 +31,8 @@ FULL = np.array([0, 1, 2, 1, 3, 4, 2, 4, 5])
 
 # A gzip stream is unpacked from its start for every piece, so pieces are large.
 BLOCKS_PER_GZIP_PIECE = 16
+
+MANY = 0.05  # a share of voxels that is background, and not a few bad ones
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,18 @@ def rows(layout: Image, start: int, stop: int) -> NDArray[Any]:
     return voxels.reshape(len(voxels), -1).take(layout.components, axis=1).reshape(-1, 3, 3)
 
 
+def advise(layout: Image) -> Advice:
+    """What may be wrong with an image that has unusable voxels. It looks at them all:
+    for whoever holds the data, where an unusable record is an error.
+    """
+    pieces = (rows(layout, start, stop) for start, stop in layout.pieces())
+    zero = sum(int((~piece.any(axis=(1, 2))).sum()) for piece in pieces)
+    if zero > MANY * layout.n:
+        share = f"{zero:,} of its {layout.n:,} voxels are all zero"
+        return Advice(f"{share}: background, which a mask would leave out", ("mask",))
+    return Advice("is it in another order, or is the voxel background?", ("order", "mask"))
+
+
 def _components(image: Any, file: Path, order: str | None) -> tuple[int, ...]:
     """Where the nine entries of the matrix stand among the numbers of a voxel."""
     if order is not None and order not in TENSOR_ORDERS:
@@ -82,11 +98,19 @@ def _components(image: Any, file: Path, order: str | None) -> tuple[int, ...]:
     if image.shape[3:] not in ((6,), (1, 6)):
         expected = "expected 6 tensor components or 3×3 matrices per voxel"
         raise DataError(f"{file}: image of shape {image.shape}; {expected}")
+    says = int(image.header["intent_code"]) == SYMMETRIC_MATRIX_INTENT
     if order is None:
-        if int(image.header["intent_code"]) != SYMMETRIC_MATRIX_INTENT:
+        if not says:
             message = "does not say how it orders the tensor's components; say which of"
-            raise DataError(f"{file}: {message} nifti, fsl or mrtrix it is", ask="order")
+            raise DataError(f"{file}: {message} nifti (or dipy), fsl or mrtrix it is", ask="order")
         order = "nifti"
+    if says and TENSOR_ORDERS[order] != TENSOR_ORDERS["nifti"]:
+        warn(
+            f"{file}: its header says that its components are in the order 'nifti' (intent "
+            f"{SYMMETRIC_MATRIX_INTENT}), but it is read in the order {order!r}",
+            DataWarning,
+            stacklevel=2,
+        )
     return tuple(np.array(TENSOR_ORDERS[order])[FULL].tolist())
 
 

@@ -15,12 +15,15 @@ def open(file: Path, options: Options) -> Layout:
     """Layout of the array."""
     with file.open("rb") as stream:
         shape, _, dtype = header(stream)
+    if len(shape) == 2:  # a single matrix, as files of one person often hold
+        shape = (1, *shape)
     return stack(file, shape, dtype)
 
 
 def rows(layout: Layout, start: int, stop: int) -> NDArray[Any]:
     """Matrices start to stop; the map is closed with the last reference to them."""
-    return np.asarray(np.lib.format.open_memmap(layout.file, mode="r")[start:stop])
+    array = np.lib.format.open_memmap(layout.file, mode="r")
+    return np.asarray(array[None] if array.ndim == 2 else array)[start:stop]
 
 
 def header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -4,9 +4,11 @@
 namespace SPDP_ISA {
 
 spdp::Worker* make_logeuclid(int k);
+spdp::Worker* make_logchol(int k);
 
 extern const spdp::ChartKernel CHARTS[] = {
     {"logeuclid", make_logeuclid},
+    {"logchol", make_logchol},
     {nullptr, nullptr},
 };
 

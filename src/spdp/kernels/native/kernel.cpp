@@ -19,6 +19,7 @@ using namespace spdp;
 
 constexpr int MAX_SWEEPS_PER_EIGENVALUE = 40;
 constexpr double UNDERFLOW_SQUARE = 1e-280;
+constexpr double NEGLIGIBLE = 1.2325951644078309e-32;  // square of a coupling, relative to its neighbours
 
 // Rotate rows [row, row + R) of V by the sweep's rotations in columns [lo, hi].
 template <int R, class P> INLINE void rotate_rows(P* V, int k, int row, int lo, int hi, const P* c, const P* s) {
@@ -88,9 +89,10 @@ template <int K, int N> struct Solver final : Worker {
             }
     }
 
+    // Tridiagonal form in d and e, reflectors in the rows of A left of the diagonal, 1/h of each in work.
     INLINE void tridiagonalise() {
         const int k = size();
-        P* h = work;           // 1/h of each reflector, 0 where there is none
+        P* h = work;           // 0 where there is no reflector
         P* p = work + k;
         for (int i = k - 1; i >= 2; --i) {
             P* v = A + i * k;  // row i left of the diagonal; becomes the reflector
@@ -134,6 +136,11 @@ template <int K, int N> struct Solver final : Worker {
             d[1] = A[k + 1];
             e[0] = A[k];
         }
+    }
+    INLINE void form_vectors() {
+        const int k = size();
+        const P* h = work;
+        P* p = work + k;
         for (int i = 0; i < k; ++i)
             for (int j = 0; j < k; ++j) V[i * k + j] = P(i == j ? 1.0 : 0.0);
         for (int i = 2; i < k; ++i) {  // V <- (I - v v'/h) V on the leading i x i block
@@ -174,7 +181,7 @@ template <int K, int N> struct Solver final : Worker {
             P first = 0.0, last = double(k - 1), dl = 0.0, dl1 = 0.0, el = 1.0, dm = d[k - 1];
             int lo = k, hi = 0;
             for (int i = 0; i < k - 1; ++i) {
-                const M small = e[i] * e[i] <= 1.2325951644078309e-32 * abs(d[i] * d[i + 1]) + UNDERFLOW_SQUARE;
+                const M small = e[i] * e[i] <= NEGLIGIBLE * abs(d[i] * d[i + 1]) + UNDERFLOW_SQUARE;
                 e[i] = select(small, P(0.0), e[i]);
                 const M opens = ~(small | started), closes = small & started & ~ended;
                 first = select(opens, P(double(i)), first);
@@ -245,6 +252,7 @@ template <int K, int N> struct Solver final : Worker {
         }
         const M f = flip();
         tridiagonalise();
+        form_vectors();
         const M busy = ql();
         unflip(f);
         return busy;
@@ -287,10 +295,10 @@ template <int K, int N> struct Solver final : Worker {
         }
     }
 
-    void store_matrices(const Job& job, int64_t begin, int lanes) {
+    template <class Place> void store_matrices(const Job& job, Place place, int lanes) {
         const int k = size();
         for (int lane = 0; lane < lanes; ++lane) {
-            double* out = job.out + (begin + lane) * k * k;
+            double* out = job.out + place[lane] * k * k;
             int at = k;
             for (int i = 0; i < k; ++i) {
                 out[i * k + i] = y[i].lanes()[lane];
@@ -299,14 +307,14 @@ template <int K, int N> struct Solver final : Worker {
         }
     }
 
-    void store_eigen(const Job& job, int64_t begin, int lanes, const P& scale) {
+    template <class Place> void store_eigen(const Job& job, Place place, int lanes, const P& scale) {
         const int k = size();
         std::vector<int> order(k);
         for (int lane = 0; lane < lanes; ++lane) {
             for (int i = 0; i < k; ++i) order[i] = i;
             std::sort(order.begin(), order.end(), [&](int a, int b) { return d[a].lanes()[lane] < d[b].lanes()[lane]; });
-            double* values = job.values + (begin + lane) * k;
-            double* vectors = job.out + (begin + lane) * k * k;
+            double* values = job.values + place[lane] * k;
+            double* vectors = job.out + place[lane] * k * k;
             for (int i = 0; i < k; ++i) {
                 values[i] = std::ldexp(d[order[i]].lanes()[lane], int(scale.lanes()[lane]));
                 for (int j = 0; j < k; ++j) vectors[j * k + i] = V[j * k + order[i]].lanes()[lane];
@@ -319,12 +327,17 @@ template <int K, int N> struct Solver final : Worker {
 
     // --- one batch of up to W matrices -------------------------------------------------------------------------------
     void batch(const Job& job, int64_t begin, int lanes) {
-        const int k = size(), dim = k * (k + 1) / 2;
-        load(A, k, job, begin, lanes);
+        load(A, size(), job, begin, lanes);
         P shift, largest;
         M finite, symmetric;
-        prepare(A, k, job.single, job.slack, shift, largest, finite, symmetric);
-        const M stuck = decompose();
+        prepare(A, size(), job.single, job.slack, shift, largest, finite, symmetric);
+        finish(job, Consecutive{begin}, lanes, shift, largest, finite, symmetric, decompose());
+    }
+    // What follows the decomposition of prepared matrices.
+    template <class Place>
+    INLINE void finish(const Job& job, Place place, int lanes, const P& shift, const P& largest, const M& finite,
+                       const M& symmetric, const M& stuck) {
+        const int k = size(), dim = k * (k + 1) / 2;
         M positive = ~none<N>();
         const bool clipped = job.mode >= LOGVEC, logs = clipped || job.mode == LOGM || job.mode == LOGSUM;
         P* values = work;
@@ -355,32 +368,72 @@ template <int K, int N> struct Solver final : Worker {
             const P two = pow2(max(min(shift, P(1000.0)), P(-1000.0)));
             for (int i = 0; i < k; ++i) values[i] = exp(min(max(d[i] * two, P(-800.0)), P(800.0)));
         }
-        tell(job, begin, lanes, finite, symmetric, stuck, positive);
-        if (job.mode == EIGH) return store_eigen(job, begin, lanes, shift);
+        tell(job, place, lanes, finite, symmetric, stuck, positive);
+        if (job.mode == EIGH) return store_eigen(job, place, lanes, shift);
         compose(values);
         if (job.mode == LOGM || job.mode == LOGSUM)
             for (int lane = 0; lane < lanes; ++lane)
-                job.values[begin + lane] = std::ldexp(low.lanes()[lane], int(shift.lanes()[lane]));
+                job.values[place[lane]] = std::ldexp(low.lanes()[lane], int(shift.lanes()[lane]));
         const M usable = present<N>(lanes) & finite & symmetric & positive & ~stuck;
         switch (job.mode) {
             case LOGM:
-            case EXPM: store_matrices(job, begin, lanes); break;
+            case EXPM: store_matrices(job, place, lanes); break;
             case LOGSUM: {
                 P weight = 1.0;
                 if (job.weights)
-                    for (int lane = 0; lane < lanes; ++lane) weight.lanes()[lane] = job.weights[begin + lane];
+                    for (int lane = 0; lane < lanes; ++lane) weight.lanes()[lane] = job.weights[place[lane]];
                 weight = select(usable, weight, P(0.0));
                 for (int j = 0; j < dim; ++j) sums.acc[j] += y[j] * weight;
                 break;
             }
-            default: sums.give(job, begin, lanes, y, dim, usable);
+            default: sums.give(job, place, lanes, y, dim, usable);
         }
     }
 
     void run(const Job& job, int64_t begin, int64_t end) override {
         for (int64_t i = begin; i < end; i += W) batch(job, i, int(std::min<int64_t>(W, end - i)));
     }
+
+    // --- matrices that come in tridiagonal form, one by one ------------------------------------------------------------
+    struct Arrivals {
+        P shift = 0.0, largest = 1.0;
+        M finite = none<N>(), symmetric = none<N>(), flipped = none<N>();
+        int64_t index[W];
+        int count = 0;
+    } arrived;
+
+    static INLINE void mark(M& mask, int lane, bool yes) { reinterpret_cast<int64_t*>(mask.v)[lane] = yes ? -1 : 0; }
+    void put_lane(int lane, const double* matrix, int stride, const double* on, const double* off, const double* inverse) {
+        const int k = size();
+        for (int i = 0; i < k; ++i) {
+            d[i].lanes()[lane] = on[i];
+            e[i].lanes()[lane] = off[i];
+            work[i].lanes()[lane] = inverse[i];
+            for (int j = 0; j < i; ++j) A[i * k + j].lanes()[lane] = matrix[size_t(i) * stride + j];
+        }
+    }
+    bool full() const { return arrived.count == W; }
+    void finish_arrivals(const Job& job) {
+        if (arrived.count == 0) return;
+        const int lanes = arrived.count, k = size();
+        for (int lane = lanes; lane < W; ++lane)
+            for (int i = 0; i < k; ++i) {  // the identity
+                d[i].lanes()[lane] = 1.0;
+                e[i].lanes()[lane] = work[i].lanes()[lane] = 0.0;
+            }
+        form_vectors();
+        const M stuck = ql();
+        unflip(arrived.flipped);
+        finish(job, Picked(arrived.index), lanes, arrived.shift, arrived.largest, arrived.finite, arrived.symmetric, stuck);
+        arrived = Arrivals();
+    }
 };
+
+}  // namespace SPDP_ISA
+
+#include "large.hpp"
+
+namespace SPDP_ISA {
 
 // Rows [begin, end) of a vector pass; `total` (d,) receives exact integer sums.
 void vector_pass(const VectorJob& job, int64_t begin, int64_t end, int64_t* total) {
@@ -466,6 +519,7 @@ void rotate_pass(const RotateJob& job, int64_t begin, int64_t end) {
 template <int K> Worker* make(int k) { return new Solver<K, (K > 0 && K <= 12) ? 2 : 1>(k); }
 
 Worker* make_logeuclid(int k) {
+    if (k >= LARGE) return new Large(k);
     switch (k) {
         case 1: return make<1>(k);
         case 2: return make<2>(k);

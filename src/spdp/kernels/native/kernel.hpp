@@ -28,6 +28,8 @@ struct Job {
     uint8_t* status = nullptr;            // (m,)
 };
 
+constexpr int LARGE = 48;  // matrices from this size on are worked on one at a time
+
 // Per-thread results and scratch memory; opaque to the module.
 struct Worker {
     virtual ~Worker() = default;

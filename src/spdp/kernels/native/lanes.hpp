@@ -29,6 +29,13 @@ template <class T> std::unique_ptr<T[], Free> buffer(size_t count) {
     return std::unique_ptr<T[], Free>(static_cast<T*>(p));
 }
 
+// Which matrices the lanes hold: one after the other, or some that were picked.
+struct Consecutive {
+    int64_t begin;
+    INLINE int64_t operator[](int lane) const { return begin + lane; }
+};
+typedef const int64_t* Picked;
+
 // --- input ---------------------------------------------------------------------------------------------------------
 // Matrices [begin, begin + lanes) of the job, one per lane of A (k, k); lanes that are left over hold the identity.
 template <class T, int N> INLINE void load_as(Pack<N>* A, int k, const Job& job, int64_t begin, int lanes) {
@@ -151,21 +158,26 @@ template <int N> INLINE Mask<N> present(int lanes) {
 }
 
 // --- output --------------------------------------------------------------------------------------------------------
-template <int N>
-INLINE void tell(const Job& job, int64_t begin, int lanes, const Mask<N>& finite, const Mask<N>& symmetric,
+template <int N, class Place>
+INLINE void tell(const Job& job, Place place, int lanes, const Mask<N>& finite, const Mask<N>& symmetric,
                  const Mask<N>& stuck, const Mask<N>& positive) {
     if (!any(stuck | ~(finite & symmetric & positive))) {
-        std::memset(job.status + begin, OK, lanes);
+        for (int lane = 0; lane < lanes; ++lane) job.status[place[lane]] = OK;
         return;
     }
     for (int lane = 0; lane < lanes; ++lane) {
         const auto is = [lane](const Mask<N>& m) { return reinterpret_cast<const int64_t*>(m.v)[lane] != 0; };
-        job.status[begin + lane] = !is(finite)      ? NOT_FINITE
-                                   : !is(symmetric) ? NOT_SYMMETRIC
-                                   : is(stuck)      ? NOT_CONVERGED
-                                   : !is(positive)  ? NOT_POSITIVE
-                                                    : OK;
+        job.status[place[lane]] = !is(finite)      ? NOT_FINITE
+                                  : !is(symmetric) ? NOT_SYMMETRIC
+                                  : is(stuck)      ? NOT_CONVERGED
+                                  : !is(positive)  ? NOT_POSITIVE
+                                                   : OK;
     }
+}
+template <int N>
+INLINE void tell(const Job& job, int64_t begin, int lanes, const Mask<N>& finite, const Mask<N>& symmetric,
+                 const Mask<N>& stuck, const Mask<N>& positive) {
+    tell(job, Consecutive{begin}, lanes, finite, symmetric, stuck, positive);
 }
 
 // Clip y to the ball and round it toward the centre onto the lattice, in place: integers held as doubles. True if that is
@@ -228,10 +240,14 @@ template <int N> struct Sums {
 
     // What a batch of vectors becomes in the modes that every chart has: LOGVEC, ENCODE and LATTICE_SUM.
     INLINE void give(const Job& job, int64_t begin, int lanes, P* y, int dim, const Mask<N>& usable) {
+        give(job, Consecutive{begin}, lanes, y, dim, usable);
+    }
+    template <class Place>
+    INLINE void give(const Job& job, Place place, int lanes, P* y, int dim, const Mask<N>& usable) {
         if (job.mode == LOGVEC) {
             for (int lane = 0; lane < lanes; ++lane)
                 for (int j = 0; j < dim; ++j)
-                    job.out[(begin + lane) * dim + j] = job.status[begin + lane] == OK ? y[j].lanes()[lane] : 0.0;
+                    job.out[place[lane] * dim + j] = job.status[place[lane]] == OK ? y[j].lanes()[lane] : 0.0;
             return;
         }
         if (encode(y, dim, job, usable)) {
@@ -243,7 +259,7 @@ template <int N> struct Sums {
         }
         if (job.mode == ENCODE) {
             for (int lane = 0; lane < lanes; ++lane)
-                for (int j = 0; j < dim; ++j) job.codes[(begin + lane) * dim + j] = int64_t(y[j].lanes()[lane]);
+                for (int j = 0; j < dim; ++j) job.codes[place[lane] * dim + j] = int64_t(y[j].lanes()[lane]);
             return;
         }
         for (int j = 0; j < dim; ++j) acc[j] += y[j];

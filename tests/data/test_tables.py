@@ -1,0 +1,266 @@
+"""Tables: a row is a record, and columns say whose it is."""
+
+import csv
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+from spdp import EigenvalueBounds, private_mean
+from spdp.blocks import Block, records_of
+from spdp.data import open_records
+from spdp.data.formats import csv as csv_format
+from spdp.data.formats import parquet as parquet_format
+from spdp.errors import DataError, InvalidMatrixError, ParameterError
+from spdp.statistics.sums import LatticeSum
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+DOMAIN = EigenvalueBounds(0.01, 100.0)
+FORMATS = ["csv", "parquet"]
+PERSONS = {"groups_column": "who"}
+
+
+@pytest.fixture
+def X(random_spd):
+    return random_spd(25, 3)
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    """Blocks of four records."""
+    for module in (csv_format, parquet_format):
+        monkeypatch.setattr(module, "rows_per_block", lambda k, itemsize=8: 4)
+    monkeypatch.setattr("spdp.data.formats.base.rows_per_block", lambda k, itemsize=8: 4)
+
+
+def columns_of(X, upper=False):
+    k = X.shape[1]
+    places = [(i, j) for i in range(k) for j in range(i if upper else 0, k)]
+    return {f"c{i}{j}": X[:, i, j] for i, j in places}
+
+
+def write(path, columns, row_group_size=7):
+    """A table of columns by name, in the format of the path's name."""
+    if path.suffix.lower() == ".parquet":
+        pq.write_table(pa.table(columns), path, row_group_size=row_group_size)
+        return path
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(columns)
+        rows = zip(*(np.asarray(column, object) for column in columns.values()), strict=True)
+        writer.writerows([_cell(value) for value in row] for row in rows)
+    return path
+
+
+def _cell(value):
+    return "" if value is None else repr(float(value)) if isinstance(value, float) else value
+
+
+def contents(source):
+    blocks = list(source.blocks())
+    return np.concatenate([records_of(block) for block in blocks]), blocks
+
+
+def chunks_of(source):
+    return [pickle.loads(pickle.dumps(chunk))() for chunk in source.chunks]
+
+
+def refusal(path, kind=DataError, **options):
+    with pytest.raises(kind) as refused:
+        open_records(path, **options)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("suffix", [*FORMATS, "CSV"])
+def test_tables_give_back_what_was_stored(tmp_path, X, small_pieces, suffix, upper):
+    who = [f"p{i % 4}" for i in range(25)]
+    site = ["north", "south"] * 12 + ["north"]
+    path = tmp_path / f"a.{suffix}"
+    write(path, {"who": who, **columns_of(X, upper), "site": site, "y": np.arange(25) % 3})
+    source = open_records(path, **PERSONS, label_column="y")
+    assert (source.n, source.k, source.columns) == (25, 3, ("person", "label"))
+    assert source.unit == "person"
+    for _ in range(2):
+        records, blocks = contents(source)
+        np.testing.assert_array_equal(records, X)
+        assert len(blocks) > 3
+    for pieces in (blocks, chunks_of(source)):
+        np.testing.assert_array_equal(np.concatenate([b.records for b in pieces]), X)
+        assert [v for b in pieces for v in b.beside["person"]] == who
+        assert [v for b in pieces for v in b.beside["label"]] == [i % 3 for i in range(25)]
+    assert source.sizes == [len(block) for block in chunks_of(source)]
+    assert len(source.sizes) > 1
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_table_without_persons_is_records(tmp_path, X, suffix):
+    source = open_records(write(tmp_path / f"a.{suffix}", columns_of(X)))
+    assert not isinstance(next(source.blocks()), Block)
+    assert source.unit == "record"
+    assert LatticeSum.of(source, DOMAIN).n == 25
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_labels_are_carried_and_a_mean_needs_none(tmp_path, X, suffix):
+    path = write(tmp_path / f"a.{suffix}", {**columns_of(X), "y": ["a"] * 25})
+    source = open_records(path, label_column="y")
+    assert source.columns == ("label",)
+    for method in ("oneshot", "adaptive"):
+        release = private_mean(source, epsilon=1.0, delta=1e-6, domain=DOMAIN, method=method)
+        assert release.certificate["unit"] == "record"
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_ids_are_the_same_however_they_are_stored(tmp_path, X, suffix):
+    """7, 7.0 and "7" are one person: else one would be protected as three."""
+    kinds = [[7] * 25, ["7"] * 25, np.full(25, 7.0), pa.array(["7"] * 25).dictionary_encode()]
+    for who in kinds[: 4 if suffix == "parquet" else 2]:
+        path = write(tmp_path / f"a.{suffix}", {"who": who, **columns_of(X)})
+        block = next(open_records(path, **PERSONS).blocks())
+        assert set(block.beside["person"].tolist()) == {7}
+
+
+def test_leading_zeros_are_part_of_an_id(tmp_path, X):
+    path = write(tmp_path / "a.csv", {"who": ["007", "7"] * 12 + ["7"], **columns_of(X)})
+    block = next(open_records(path, **PERSONS).blocks())
+    assert set(block.beside["person"]) == {"007", 7}
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_missing_values_are_unusable_records(tmp_path, X, suffix):
+    """One of them is no error of the file, and changes no other record."""
+    columns = {name: list(map(float, values)) for name, values in columns_of(X).items()}
+    columns["c11"][5] = None
+    source = open_records(write(tmp_path / f"a.{suffix}", columns))
+    records, _ = contents(source)
+    assert np.isnan(records[5, 1, 1])
+    np.testing.assert_array_equal(np.delete(records, 5, 0), np.delete(X, 5, 0))
+    with pytest.raises(InvalidMatrixError, match=r"matrix 5 is not finite: entry \(1, 1\)"):
+        LatticeSum.of(source, DOMAIN)
+    assert LatticeSum.of(source, DOMAIN, "center").n == 25
+
+
+@pytest.mark.parametrize("text", ["oops", "1.2.3", "NA", "  ", "∞"])
+def test_texts_in_place_of_numbers_are_unusable_records(tmp_path, X, text):
+    columns = {name: list(map(float, values)) for name, values in columns_of(X).items()}
+    columns["c00"] = np.array(columns["c00"], object)
+    columns["c00"][5] = text
+    records, _ = contents(open_records(write(tmp_path / "a.csv", columns)))
+    assert np.isnan(records[5, 0, 0])
+    np.testing.assert_array_equal(np.delete(records, 5, 0), np.delete(X, 5, 0))
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_missing_persons_are_an_error(tmp_path, X, suffix):
+    who = [*["a"] * 20, None, *["b"] * 4]
+    path = write(tmp_path / f"a.{suffix}", {"who": who, **columns_of(X)})
+    with pytest.raises(DataError, match="record 20 has no person"):
+        LatticeSum.of(open_records(path, **PERSONS), DOMAIN, "center")
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_which_columns_are_entries_is_never_guessed(tmp_path, random_spd, suffix):
+    path = tmp_path / f"a.{suffix}"
+    both = write(path, columns_of(random_spd(5, 6)))
+    asked = refusal(both)
+    assert "36 columns" in asked
+    assert "whole matrices 6×6 (full) or upper triangles 8×8 (upper)" in asked
+    assert asked.endswith("(pass entries=...)")
+    assert open_records(both, entries="full").k == 6
+    assert open_records(both, entries="upper").k == 8
+    assert "must be 'full' or 'upper'" in refusal(both, ParameterError, entries="lower")
+    write(path, {"age": np.arange(5), **columns_of(random_spd(5, 2))})
+    message = refusal(path)
+    assert "5 columns of numbers (age, c00, c01, c10, c11) are not k² entries" in message
+    assert open_records(path, groups_column="age").k == 2
+    assert "no column 'sex'; its columns are age, c00" in refusal(path, groups_column="sex")
+    write(path, {"name": ["x"] * 5})
+    assert "0 columns of numbers (none)" in refusal(path)
+    write(path, {"one": np.arange(1.0, 6.0)})
+    assert open_records(path).k == 1
+    assert "are not upper" in refusal(both_of(path, random_spd), entries="upper")
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_an_id_that_is_forgotten_is_not_an_entry(tmp_path, X, suffix):
+    """Nine entries and a number beside them would pass for a triangle of ten."""
+    columns = {"who": np.arange(25), **columns_of(X)}
+    path = write(tmp_path / f"a.{suffix}", columns)
+    message = refusal(path)
+    assert "10 columns of numbers" in message
+    assert "upper triangles 4×4 (upper) or whole matrices 3×3 (full) and a person's id" in message
+    assert message.endswith("(pass entries=... or groups_column=...)")
+    assert open_records(path, **PERSONS).k == 3
+    assert open_records(path, entries="upper").k == 4
+
+
+def both_of(path, random_spd):
+    return write(path, columns_of(random_spd(5, 2)))
+
+
+def test_singles_stay_single(tmp_path, X):
+    columns = {name: values.astype(np.float32) for name, values in columns_of(X).items()}
+    source = open_records(write(tmp_path / "a.parquet", columns))
+    assert next(source.blocks()).dtype == np.float32
+    columns["c00"] = columns["c00"].astype(float)
+    source = open_records(write(tmp_path / "a.parquet", columns))
+    assert next(source.blocks()).dtype == np.float64
+
+
+def test_row_groups_are_the_pieces(tmp_path, X, small_pieces):
+    write(tmp_path / "a.parquet", columns_of(X), row_group_size=3)
+    assert open_records(tmp_path / "a.parquet").sizes == [18, 7]
+    write(tmp_path / "a.parquet", columns_of(X), row_group_size=25)
+    source = open_records(tmp_path / "a.parquet")
+    assert source.sizes == [25]
+    assert [len(block) for block in source.blocks()][:2] == [4, 4]
+
+
+def test_csv_lines_that_are_empty_are_no_records(tmp_path, X):
+    path = write(tmp_path / "a.csv", columns_of(X))
+    lines = path.read_text().splitlines()
+    path.write_text("\ufeff" + "\r\n".join([*lines[:5], "", *lines[5:], "", ""]), "utf-8")
+    source = open_records(path)
+    assert source.n == 25
+    np.testing.assert_array_equal(contents(source)[0], X)
+
+
+def test_damaged_tables_are_named(tmp_path, X):
+    good = write(tmp_path / "a.parquet", columns_of(X)).read_bytes()
+    (tmp_path / "bad.parquet").write_bytes(good[: len(good) // 2])
+    assert "bad.parquet: cannot be read" in refusal(tmp_path / "bad.parquet")
+    path = write(tmp_path / "a.csv", columns_of(X))
+    lines = path.read_text().splitlines()
+    (tmp_path / "ragged.csv").write_text("\n".join([*lines, "1.0,2.0"]))
+    with pytest.raises(DataError, match=r"ragged\.csv: cannot be read"):
+        LatticeSum.of(open_records(tmp_path / "ragged.csv"), DOMAIN)
+    (tmp_path / "bare.csv").write_text("\n".join(lines[1:]))
+    assert "bare.csv: its first line must name the columns" in refusal(tmp_path / "bare.csv")
+    (tmp_path / "empty.csv").write_text("")
+    assert "empty.csv: its first line must name" in refusal(tmp_path / "empty.csv")
+    (tmp_path / "none.csv").write_text(lines[0] + "\n")
+    assert "none.csv: 0 columns of numbers" in refusal(tmp_path / "none.csv")
+    (tmp_path / "binary.csv").write_bytes(bytes(range(256)))
+    assert "binary.csv: " in refusal(tmp_path / "binary.csv")
+
+
+def test_options_of_other_formats(tmp_path, X):
+    write(tmp_path / "a.csv", columns_of(X))
+    np.save(tmp_path / "a.npy", X)
+    assert "key is for" in refusal(tmp_path / "a.csv", ParameterError, key="X")
+    for option in ("groups_column", "label_column", "entries"):
+        message = refusal(tmp_path / "a.npy", ParameterError, **{option: "full"})
+        assert f"{option} is for tables, not for a.npy" in message
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_missing_extras_are_asked_for_by_name(tmp_path, X, suffix, monkeypatch):
+    path = write(tmp_path / f"a.{suffix}", columns_of(X))
+    for name in ("pyarrow", "pyarrow.parquet", "pyarrow.csv", "pyarrow.types"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(DataError, match=r"pip install 'spdp\[tables\]'"):
+        list(open_records(path).blocks())

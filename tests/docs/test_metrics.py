@@ -1,0 +1,25 @@
+"""The page on metrics: its code runs, it names every metric, and the paper's page."""
+
+import re
+from pathlib import Path
+
+from spdp.charts import CHARTS
+from spdp.paper.page import BEYOND
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "metrics.md").read_text("utf-8")
+
+
+def test_code_runs():
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 3
+    exec(compile("\n".join(blocks), "metrics.md", "exec"), {})
+
+
+def test_every_metric_is_on_the_page():
+    for name in CHARTS:
+        assert f'| `"{name}"` |' in PAGE
+
+
+def test_the_papers_page_has_the_proof():
+    assert BEYOND in (DOCS / "paper.md").read_text("utf-8")

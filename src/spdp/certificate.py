@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from spdp.choices import Unit
 from spdp.errors import DataError
 
-__all__ = ["Certificate", "mean_estimand", "seal_of", "strict_json"]
+__all__ = ["Certificate", "class_estimand", "mean_estimand", "seal_of", "strict_json"]
 
 SCHEMA = 3
 LARGEST = 1.7976931348623157e308  # a float64 number; infinities and NaN are above
@@ -51,6 +51,16 @@ def mean_estimand(distance: str, unit: str | None, most: int | None = None) -> s
     """
     whom = WHOM.get(unit or "", WHOM[Unit.RECORD]) if most is None else WEIGHTED.format(most=most)
     return ESTIMAND.format(distance=distance, whom=whom)
+
+
+CLASS_ESTIMAND = "the {distance} Fréchet mean of each class of {whom}, each clipped to the domain"
+CLASS_PERSONS = "the persons, a person being the mean of their records there"
+
+
+def class_estimand(distance: str, unit: str | None) -> str:
+    """What means of classes estimate, in words."""
+    whom = CLASS_PERSONS if unit == Unit.PERSON else WHOM.get(unit or "", WHOM[Unit.RECORD])
+    return CLASS_ESTIMAND.format(distance=distance, whom=whom)
 
 
 @lru_cache(maxsize=1)

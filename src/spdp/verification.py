@@ -8,12 +8,14 @@ that the domain was chosen without looking at them, that each person owned one r
 (or that the ids of persons were right), or that a ledger was kept.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from math import isclose
 from typing import Any, NamedTuple
 
-from spdp.certificate import COMPONENTS_TOO, SPREAD_TOO, mean_estimand
+import numpy as np
+
+from spdp.certificate import COMPONENTS_TOO, SPREAD_TOO, class_estimand, mean_estimand
 from spdp.charts import Chart, chart_of
 from spdp.choices import Adjacency, Method, Noise, Unit
 from spdp.domain import domain_of
@@ -26,6 +28,9 @@ from spdp.privacy.laws import mean_law, mean_of, quantiles
 from spdp.queries import (
     RECORD_NORM,
     AbsoluteSum,
+    CentredDistance,
+    CentredHistogram,
+    CentredSpread,
     CorrelationSum,
     DistanceSum,
     EdgeCount,
@@ -48,9 +53,8 @@ NOT_PROVEN = (
     "ids of persons were right), and that every release of the dataset was accounted for."
 )
 CLOSE = 1e-9
-# What is released beside a mean, by the statistic, and the step that gives the mean.
-BESIDE = {"dispersion": SPREAD_TOO, "pca": COMPONENTS_TOO}
-LAST = {"dispersion": "spread moments", "pca": "moments"}
+# The step that gives the mean, by the statistic that searches for one.
+LAST = {"mean": "mean", "dispersion": "spread moments", "pca": "moments"}
 
 
 class Check(NamedTuple):
@@ -64,7 +68,16 @@ class Check(NamedTuple):
 def checks(certificate: dict[str, Any]) -> list[Check]:
     """Recompute what a certificate states from its other fields."""
     results: list[Check] = []
-    for check in (_words, _budget, _steps, _sensitivities, _one_shot, _adaptive, _error):
+    for check in (
+        _words,
+        _budget,
+        _steps,
+        _sensitivities,
+        _one_shot,
+        _adaptive,
+        _last_moments,
+        _error,
+    ):
         try:
             results.extend(check(certificate))
         except (DataError, ParameterError, ValueError, KeyError, TypeError, ArithmeticError) as e:
@@ -97,9 +110,7 @@ def _words(c: dict[str, Any]) -> Iterator[Check]:
         yield Check("unit", c["unit"] is None, "a stated summary has no unit of its own")
         return
     yield Check("unit", c["unit"] in set(Unit), str(c["unit"]))
-    expected = mean_estimand(c["distance"], c["unit"], c["max_records"])
-    expected += BESIDE.get(c["statistic"], "")
-    yield _equal("estimand", c["estimand"], expected)
+    yield _equal("estimand", c["estimand"], ESTIMANDS[c["statistic"]](c))
     yield _equal("mechanism", c["mechanism"], NAMES[_budget_of(c).noise])
     yield _equal("distance", c["distance"], _chart(c).distance)
     methods = (Method.ONESHOT, Method.ADAPTIVE)
@@ -139,7 +150,11 @@ def _chart(c: dict[str, Any]) -> Chart:
 
 
 def _kinds(c: dict[str, Any]) -> dict[str, Query]:
-    """A query of each kind that a mean may ask, by the name of its step."""
+    """A query of each kind that a statistic may ask, by the name of its step."""
+    return KINDS[c["statistic"]](c)
+
+
+def _mean_kinds(c: dict[str, Any]) -> dict[str, Query]:
     region = domain_of(c["domain"]).region(c["k"], _chart(c))
     frame, weight = Frame.plain(region.center), 0
     if c["adjacency"] == Adjacency.ADD_REMOVE:
@@ -156,10 +171,67 @@ def _kinds(c: dict[str, Any]) -> dict[str, Query]:
             "distance": DistanceSum("", frame, 1.0),
             "excess": ExcessSum("", frame, 1.0, (1.0,), (RECORD_NORM,)),
             "tail": Histogram("", frame, region.center[:1]),
-            "spread moments": SpreadSum("", frame, 1.0),
-            "moments": MomentSum("", frame, 1.0, second="full"),
         }
     return kinds
+
+
+def _class_kinds(c: dict[str, Any]) -> dict[str, Query]:
+    """What a search for classes asks, besides what one for a mean does."""
+    region = domain_of(c["domain"]).region(c["k"], _chart(c))
+    frame, C = Frame.plain(region.center), c["arrays"]["means"][0]
+    second = ("none", "diagonal", "full")[len(c["arrays"].get("covariance", ()))]
+    kinds: dict[str, Query] = {"moments": MomentSum("", frame, 1.0, C, second)}
+    if c["method"] == Method.ADAPTIVE:
+        centers, common = np.tile(region.center, (C, 1)), ("edge", "centre", "distance")
+        searched = _mean_kinds(c)
+        kinds |= {name: searched[name] for name in common}
+        kinds |= {
+            "classes": MomentSum("", frame, 1.0, C),
+            "shape": MomentSum("", frame, 1.0, C, "full"),
+            "within": CentredDistance("", frame, centers, 1.0),
+            "spread": CentredSpread("", frame, centers, 1.0),
+            "tail": CentredHistogram("", frame, centers, region.center[:1]),
+        }
+    return kinds
+
+
+def _spread_kinds(c: dict[str, Any]) -> dict[str, Query]:
+    """What a search for spread or principal axes asks last."""
+    frame = Frame.plain(domain_of(c["domain"]).region(c["k"], _chart(c)).center)
+    kinds = _mean_kinds(c)
+    del kinds["mean"]
+    last = {"spread moments": SpreadSum("", frame, 1.0)}
+    axes = {"moments": MomentSum("", frame, 1.0, second="full")}
+    return kinds | (last if c["statistic"] == "dispersion" else axes)
+
+
+def _last_moments(c: dict[str, Any]) -> Iterator[Check]:
+    """σ and sensitivity of class means follow from the last step and the number."""
+    if c["statistic"] != "class-means":
+        return
+    last, count = c["steps"][-1], c["n"] if c["n_estimate"] is None else c["n_estimate"]
+    public = c["adjacency"] == Adjacency.REPLACE_ONE
+    yield Check("number of records", (c["n"] is not None) == public, "public iff replace-one")
+    yield _equal("last step", last["step"], "moments")
+    yield _equal("classes", len(last["classes"]), c["arrays"]["means"][0])
+    unit = last["radius"] / RECORD_NORM
+    yield _same("lattice step", c["lattice_step"], unit, "radius/2³⁰")
+    yield _same("sensitivity", c["sensitivity"], last["sensitivity"] * unit / count, "Δ·step/n")
+    yield _same("sigma", c["sigma"], last["scale"] * unit / count, "σ of the last noise")
+
+
+ESTIMANDS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "mean": lambda c: mean_estimand(c["distance"], c["unit"], c["max_records"]),
+    "class-means": lambda c: class_estimand(c["distance"], c["unit"]),
+    "dispersion": lambda c: mean_estimand(c["distance"], c["unit"]) + SPREAD_TOO,
+    "pca": lambda c: mean_estimand(c["distance"], c["unit"]) + COMPONENTS_TOO,
+}
+KINDS: dict[str, Callable[[dict[str, Any]], dict[str, Query]]] = {
+    "mean": _mean_kinds,
+    "class-means": _class_kinds,
+    "dispersion": _spread_kinds,
+    "pca": _spread_kinds,
+}
 
 
 def _sensitivities(c: dict[str, Any]) -> Iterator[Check]:
@@ -175,7 +247,7 @@ def _sensitivities(c: dict[str, Any]) -> Iterator[Check]:
 
 def _one_shot(c: dict[str, Any]) -> Iterator[Check]:
     """All of one noisy sum follows from budget, domain and number of records."""
-    if c["method"] != Method.ONESHOT:
+    if c["method"] != Method.ONESHOT or c["statistic"] != "mean":
         return
     ((step,), budget) = c["steps"], _budget_of(c)
     query = _kinds(c)["mean"]
@@ -197,11 +269,11 @@ def _one_shot(c: dict[str, Any]) -> Iterator[Check]:
 
 def _adaptive(c: dict[str, Any]) -> Iterator[Check]:
     """σ and sensitivity of the last step of a search follow from its radius and n."""
-    if c["method"] != Method.ADAPTIVE:
+    if c["method"] != Method.ADAPTIVE or c["statistic"] not in LAST:
         return
     last = c["steps"][-1]
     yield _equal("adjacency", c["adjacency"], Adjacency.REPLACE_ONE.value)
-    yield _equal("last step", last["step"], LAST.get(c["statistic"], "mean"))
+    yield _equal("last step", last["step"], LAST[c["statistic"]])
     unit = last["radius"] / RECORD_NORM
     yield _same("lattice step", c["lattice_step"], unit, "radius/2³⁰")
     yield _same("sensitivity", c["sensitivity"], 2.0 * last["radius"] / c["n"], "2·radius/n")
@@ -225,6 +297,9 @@ def _close(a: Any, b: Any) -> bool:
 def _error(c: dict[str, Any]) -> Iterator[Check]:
     """The stated error follows from its law, or from the parts of its bound."""
     law, parts = c["squared_error_law"], c["error_bound_parts"]
+    if law is None and parts is None:
+        yield Check("no bound", c["error_bound"] is None, c["error_statement"])
+        return
     if law is None:
         yield from _bounds(c["error_bound"], parts)
         if c["error_bound_within"] is not None:

@@ -2,6 +2,7 @@
 
 from spdp.kernels import RECORD_NORM
 from spdp.queries.base import WHOLE, Query, Rows, Stated, describe
+from spdp.queries.centred import CentredDistance, CentredHistogram, CentredSpread
 from spdp.queries.edge import EdgeCount
 from spdp.queries.moments import Moments, MomentSum
 from spdp.queries.shapes import CorrelationSum, ExcessSum
@@ -21,6 +22,9 @@ __all__ = [
     "RECORD_NORM",
     "WHOLE",
     "AbsoluteSum",
+    "CentredDistance",
+    "CentredHistogram",
+    "CentredSpread",
     "CorrelationSum",
     "DistanceSum",
     "EdgeCount",

@@ -203,7 +203,7 @@ def main():
     parser.add_argument("--data")
     parser.add_argument("--cache")
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--output", type=Path, default=RESULT)
     options = parser.parse_args()
     lines = []

@@ -111,9 +111,9 @@ class Spreads(Search):
         return spreads(answer.values * unit, answer.scale * unit)
 
     def square_noise(self) -> float:
-        """Noise of a mean of squares in a unit ball, with all that is left."""
-        unit = SpreadSum("", Frame.plain(self.home), 1.0).units(1)[1]
-        return self.noise() * RECORD_NORM * unit
+        """Noise of a variance in a unit ball, with all that is left."""
+        unit, noise = SpreadSum("", Frame.plain(self.home), 1.0).units(1)[1], self.noise()
+        return sqrt((noise * RECORD_NORM * unit) ** 2 + 2.0 * self.d * noise**4)
 
     def measure(
         self, frame: Frame, radius: float, taken: Taken, distances: Array, ratios: Array

@@ -20,6 +20,7 @@ from spdp.queries import (
     DistanceSum,
     ExcessSum,
     Histogram,
+    SpreadSum,
     VectorSum,
 )
 
@@ -60,6 +61,8 @@ def make_queries(rng, d):
         Histogram("histogram", frame, edges),
         CorrelationSum("correlation", frame, radius),
         ExcessSum("excess", frame, radius, (30.0 * longest, longest), weights),
+        ExcessSum("squares", frame, radius, (30.0 * longest, 9.0 * longest), weights, (1, 2)),
+        SpreadSum("spread", Frame.plain(frame.center), radius),
     ]
 
 

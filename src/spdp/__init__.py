@@ -21,9 +21,12 @@ _HOME = {
     "plan": "statistics.prediction",
     "private_mean": "statistics.mean",
     "private_class_means": "statistics.classes",
+    "private_dispersion": "statistics.dispersion",
+    "private_pca": "statistics.pca",
     "PrivateFrechetMean": "learn",
     "PrivateMDM": "learn",
     "PrivateTangentLDA": "learn",
+    "PrivateTangentPCA": "learn",
     "Ledger": "privacy.ledger",
     "BudgetExceeded": "privacy.ledger",
 }

@@ -39,6 +39,8 @@ WHOM: dict[str, str] = {
     Unit.VOXEL: "the voxels",
     Unit.PERSON: "the persons, a person being the mean of their records",
 }
+SPREAD_TOO = ", and their spread"
+COMPONENTS_TOO = ", and their principal components"
 WEIGHTED = "the records, at most {most} of a person's counted"
 
 
@@ -99,6 +101,7 @@ class Certificate:
     error_bound: dict[str, float] | None  # with at least this probability it is below
     error_bound_parts: dict[str, Any] | None = None  # of a bound that is no quantile
     error_bound_within: dict[str, Any] | None = None  # a sharper one, for another target
+    error_bound_population: dict[str, Any] | None = None  # for the population's mean
     n: int | None = None
     n_estimate: float | None = None
     max_records: int | None = None  # of a person that count

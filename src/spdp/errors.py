@@ -12,6 +12,7 @@ __all__ = [
     "LedgerError",
     "OutsideDomain",
     "ParameterError",
+    "TooNoisy",
 ]
 
 SPELLINGS = {"ledger_key": "Ledger(path, key=...)"}
@@ -73,3 +74,7 @@ class DataWarning(UserWarning):
 
 class OutsideDomain(DataWarning):
     """Many records lie outside their domain; said from released numbers only."""
+
+
+class TooNoisy(DataWarning):
+    """Noise is large beside what is released; said from public or released numbers."""

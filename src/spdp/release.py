@@ -21,6 +21,7 @@ from spdp.privacy.bounds import Bound
 from spdp.privacy.laws import Spec, law_of, mean_of, quantiles
 from spdp.signature import check_signature
 from spdp.signature import sign as sign_seal
+from spdp.synthesis import draw
 from spdp.verification import Check, checks
 
 __all__ = ["Release", "publish"]
@@ -122,6 +123,12 @@ def _link(draft: Path, file: Path) -> None:
         raise DataError(f"{file.parent}: holds a release already", ask="force") from None
 
 
+def _checked(confidence: float) -> float:
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}")
+    return confidence
+
+
 def stated_bounds(bound: Bound) -> dict[str, float]:
     """The bounds on the error that a certificate states."""
     return {name: bound.at(level) for name, level in STATED.items()}
@@ -191,14 +198,37 @@ class Release:
         The probability is over the noise, whatever the data; the error is the distance
         from the value to the certificate's ``estimand``.
         """
-        if not 0 < confidence < 1:
-            raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}")
-        c = self.certificate
+        level, c = _checked(confidence), self.certificate
         if c["error_bound"] is None:
             raise AttributeError(f"the error has no bound: {c['error_statement']}")
         if c["error_bound_parts"] is not None:
-            return Bound(**c["error_bound_parts"]).at(confidence)
-        return float(np.sqrt(self.squared_error.ppf(confidence)))
+            return Bound(**c["error_bound_parts"]).at(level)
+        return float(np.sqrt(self.squared_error.ppf(level)))
+
+    def population_bound(self, confidence: float = 0.95) -> float:
+        """A distance to the population's mean that is not exceeded: approximately.
+
+        It adds the error of sampling to noise and clipping. Assumed: records (or
+        persons) drawn independently, and enough of them for the normal limit. Where a
+        spread was released with the mean.
+        """
+        stated = self.certificate["error_bound_population"]
+        if stated is None:
+            raise AttributeError(
+                "no spread was released with this mean: private_dispersion or private_pca "
+                "release both"
+            )
+        return Bound(**stated["parts"]).at(_checked(confidence))
+
+    def sample(
+        self, size: int, random_state: int | np.random.Generator | None = None
+    ) -> NDArray[np.float64]:
+        """Made-up records (size, k, k) of the released mean and covariance.
+
+        A log Gaussian law in the metric's chart. It is made of released numbers alone:
+        it costs nothing and holds nothing that they do not (:mod:`spdp.synthesis`).
+        """
+        return draw(self.values, self.certificate, size, random_state)
 
     def save(
         self,

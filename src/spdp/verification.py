@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spdp.certificate import class_estimand, mean_estimand
+from spdp.certificate import COMPONENTS_TOO, SPREAD_TOO, class_estimand, mean_estimand
 from spdp.charts import Chart, chart_of
 from spdp.choices import Adjacency, Method, Noise, Unit
 from spdp.domain import domain_of
@@ -38,6 +38,7 @@ from spdp.queries import (
     Histogram,
     MomentSum,
     Query,
+    SpreadSum,
     VectorSum,
     count_weight,
     share_sum,
@@ -52,6 +53,8 @@ NOT_PROVEN = (
     "ids of persons were right), and that every release of the dataset was accounted for."
 )
 CLOSE = 1e-9
+# The step that gives the mean, by the statistic that searches for one.
+LAST = {"mean": "mean", "dispersion": "spread moments", "pca": "moments"}
 
 
 class Check(NamedTuple):
@@ -208,6 +211,16 @@ def _class_kinds(c: dict[str, Any]) -> dict[str, Query]:
     return kinds
 
 
+def _spread_kinds(c: dict[str, Any]) -> dict[str, Query]:
+    """What a search for spread or principal axes asks last."""
+    frame = Frame.plain(domain_of(c["domain"]).region(c["k"], _chart(c)).center)
+    kinds = _mean_kinds(c)
+    del kinds["mean"]
+    last = {"spread moments": SpreadSum("", frame, 1.0)}
+    axes = {"moments": MomentSum("", frame, 1.0, second="full")}
+    return kinds | (last if c["statistic"] == "dispersion" else axes)
+
+
 def _last_moments(c: dict[str, Any]) -> Iterator[Check]:
     """σ and sensitivity of class means follow from the last step and the number."""
     if c["statistic"] != "class-means":
@@ -226,10 +239,14 @@ def _last_moments(c: dict[str, Any]) -> Iterator[Check]:
 ESTIMANDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "mean": lambda c: mean_estimand(c["distance"], c["unit"], c["max_records"]),
     "class-means": lambda c: class_estimand(c["distance"], c["unit"]),
+    "dispersion": lambda c: mean_estimand(c["distance"], c["unit"]) + SPREAD_TOO,
+    "pca": lambda c: mean_estimand(c["distance"], c["unit"]) + COMPONENTS_TOO,
 }
 KINDS: dict[str, Callable[[dict[str, Any]], dict[str, Query]]] = {
     "mean": _mean_kinds,
     "class-means": _class_kinds,
+    "dispersion": _spread_kinds,
+    "pca": _spread_kinds,
 }
 
 
@@ -268,11 +285,11 @@ def _one_shot(c: dict[str, Any]) -> Iterator[Check]:
 
 def _adaptive(c: dict[str, Any]) -> Iterator[Check]:
     """σ and sensitivity of the last step of a search follow from its radius and n."""
-    if c["method"] != Method.ADAPTIVE or c["statistic"] != "mean":
+    if c["method"] != Method.ADAPTIVE or c["statistic"] not in LAST:
         return
     last = c["steps"][-1]
     yield _equal("adjacency", c["adjacency"], Adjacency.REPLACE_ONE.value)
-    yield _equal("last step", last["step"], "mean")
+    yield _equal("last step", last["step"], LAST[c["statistic"]])
     unit = last["radius"] / RECORD_NORM
     yield _same("lattice step", c["lattice_step"], unit, "radius/2³⁰")
     yield _same("sensitivity", c["sensitivity"], 2.0 * last["radius"] / c["n"], "2·radius/n")
@@ -304,6 +321,8 @@ def _error(c: dict[str, Any]) -> Iterator[Check]:
         if c["error_bound_within"] is not None:
             stated = {k: v for k, v in c["error_bound_within"].items() if k.endswith("%")}
             yield from _bounds(stated, c["error_bound_within"]["parts"])
+        if c["error_bound_population"] is not None:
+            yield from _population(c)
         return
     yield _same("expected error", c["expected_squared_error"], mean_of(law), "mean of the law")
     found = quantiles(law)
@@ -312,6 +331,18 @@ def _error(c: dict[str, Any]) -> Iterator[Check]:
         yield _same("quantile", c["squared_error_quantiles"][level], value, level)
         if level in c["error_bound"]:
             yield _same("error bound", c["error_bound"][level], value**0.5, level)
+
+
+def _population(c: dict[str, Any]) -> Iterator[Check]:
+    """The bound for the population's mean: the bound with more variance."""
+    parts = c["error_bound_population"]["parts"]
+    stated = {k: v for k, v in c["error_bound_population"].items() if k.endswith("%")}
+    yield from _bounds(stated, parts)
+    rest = {name: value for name, value in c["error_bound_parts"].items() if name != "noise"}
+    same = _close(rest, {name: value for name, value in parts.items() if name != "noise"})
+    yield Check("bound for the population", same, "but for its variance, that for the records")
+    more = mean_of(parts["noise"]) >= mean_of(c["error_bound_parts"]["noise"])
+    yield Check("variance of sampling", more, "adds to that of noise")
 
 
 def _bounds(stated: dict[str, float], parts: dict[str, Any]) -> Iterator[Check]:

@@ -62,9 +62,10 @@ def print_json(content: Any) -> None:
 def present(release: "Release", written: list[Path], as_json: bool = False) -> None:
     """Show a release: as JSON, or its main facts with its files or its matrix."""
     if as_json:
-        values = {name: value.tolist() for name, value in release.values.items()}
-        more = {"values": values} if len(values) > 1 else {}
-        print_json({"value": release.value.tolist(), **more, "certificate": release.certificate})
+        content = {"value": release.value.tolist(), "certificate": release.certificate}
+        if len(release.values) > 1:
+            content["values"] = {name: array.tolist() for name, array in release.values.items()}
+        print_json(content)
         return
     import numpy as np
 
@@ -74,8 +75,11 @@ def present(release: "Release", written: list[Path], as_json: bool = False) -> N
     shown = Release(release.values, _printable_all(release.certificate))
     console().print(release_table(shown))
     if not written:
-        matrix = np.array2string(release.value, precision=5, suppress_small=True)
-        console().print(matrix, soft_wrap=True)
+        for name, array in release.values.items():
+            if len(release.values) > 1:
+                say(f"{name}:")
+            matrix = np.array2string(array, precision=5, suppress_small=True)
+            console().print(matrix, soft_wrap=True)
     for file in written:
         say(f"wrote {file}")
 

@@ -2,5 +2,6 @@
 
 from spdp.learn.classify import PrivateMDM, PrivateTangentLDA
 from spdp.learn.mean import PrivateFrechetMean
+from spdp.learn.pca import PrivateTangentPCA
 
-__all__ = ["PrivateFrechetMean", "PrivateMDM", "PrivateTangentLDA"]
+__all__ = ["PrivateFrechetMean", "PrivateMDM", "PrivateTangentLDA", "PrivateTangentPCA"]

@@ -6,6 +6,7 @@ from spdp.queries.centred import CentredDistance, CentredHistogram, CentredSprea
 from spdp.queries.edge import EdgeCount
 from spdp.queries.moments import Moments, MomentSum
 from spdp.queries.shapes import CorrelationSum, ExcessSum
+from spdp.queries.spread import SpreadSum
 from spdp.queries.sums import (
     AbsoluteSum,
     DistanceSum,
@@ -34,6 +35,7 @@ __all__ = [
     "Query",
     "Rows",
     "ShareSum",
+    "SpreadSum",
     "Stated",
     "VectorSum",
     "count_weight",

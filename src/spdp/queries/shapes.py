@@ -74,15 +74,17 @@ class ExcessSum(Query):
     With ρ = ‖y − c‖ and f = min(1, radius/‖z‖), clipping in the frame moves y by
     (1 − f)ρ toward c. For each reach x the sum of min(ρ, x) − fρ is taken, which is how
     far the clip moves records that were first pulled to within x of c (x is at least
-    the longest half axis, so the difference is never negative). Steps are x/weight,
-    rounded up. Coordinate j of a record's integers lies in [0, weight_j], so two
-    records differ by at most √Σ weight_j² ≤ 2³⁰.
+    the longest half axis, so the difference is never negative). With a power of 2 it is
+    the sum of min(ρ, x)² − (fρ)², what clipping takes off their squares. Steps are
+    x/weight, or x²/weight, rounded up. Coordinate j of a record's integers lies in
+    [0, weight_j], so two records differ by at most √Σ weight_j² ≤ 2³⁰.
     """
 
     frame: Frame
     radius: float
     reaches: tuple[float, ...]
     weights: tuple[int, ...]
+    powers: tuple[int, ...] | None = None  # 1 each, unless given
 
     def __post_init__(self) -> None:
         if sum(w * w for w in self.weights) > RECORD_NORM**2:
@@ -92,9 +94,10 @@ class ExcessSum(Query):
         rho = Frame.plain(self.frame.center).norms(Y, kernels)
         norms = np.maximum(self.frame.norms(Y, kernels), self.radius)
         inside = rho * (self.radius / norms)
-        sums = []
-        for reach, weight in zip(self.reaches, self.weights, strict=True):
-            share = np.clip((np.minimum(rho, reach) - inside) / reach, 0.0, 1.0)
+        sums, powers = [], self.powers or (1,) * len(self.reaches)
+        for reach, weight, power in zip(self.reaches, self.weights, powers, strict=True):
+            before, after = np.minimum(rho, reach) / reach, inside / reach
+            share = np.clip(before**power - after**power, 0.0, 1.0)
             units = np.ceil(share * weight).astype(np.int64)
             sums.append(int(np.clip(units, 0, weight).sum()))
         return np.array(sums, np.int64)

@@ -22,7 +22,11 @@ SECRETS = {
     ("add-remove", "voxel"): "whether any one voxel was in the data at all",
     ("add-remove", "person"): "whether any one person's records were in the data at all",
 }
-STATISTICS = {"class-means": "means of classes"}  # what is released, for a heading
+STATISTICS = {  # what is released, for a heading
+    "class-means": "means of classes",
+    "dispersion": "mean and spread",
+    "pca": "principal components",
+}
 COUNTED = {"record": "records", "voxel": "voxels", "person": "people"}
 # What a guarantee does not promise, where it might be taken to.
 LIMITS = {"voxel": "The voxels of one image are one person's: this does not protect a person."}
@@ -115,6 +119,7 @@ def facts(c: Certificate) -> dict[str, str]:
         "error, rms": _rms(c),
         "error, 95 %": _bound(c),
         "within reach, 95 %": _within(c),
+        "population, 95 %": _population(c),
         "outside the domain": _outside(c),
         "the error covers": c["error_statement"],
     }
@@ -175,3 +180,9 @@ def _within(c: Certificate) -> str | None:
     if within is None:
         return None
     return f"at most {within['95%']:.4g}, from {within['estimand']}"
+
+
+def _population(c: Certificate) -> str | None:
+    """The bound for the population's mean, and what it assumes."""
+    wider = c["error_bound_population"]
+    return None if wider is None else f"at most {wider['95%']:.4g}, from {wider['estimand']}"

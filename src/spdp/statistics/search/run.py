@@ -246,13 +246,18 @@ class Search(State):
 
     def find_radius(self) -> tuple[float, float]:
         """Radius of the last ellipsoid and its expected squared error."""
+        tail = self.ask_tail(TAIL_SHARE)
+        return tail.radius(self.frame, self.distance, self.m, self.noise())
+
+    def ask_tail(self, share: float) -> Tail:
+        """Histogram of the distances to the centre, in the frame."""
         edges = tail_edges(self.distance, self.reach() / float(self.frame.width.min()))
         query = Histogram("tail", self.frame, edges)
-        answer = self.account.measure(query, self.held.total(query), TAIL_SHARE)
+        answer = self.account.measure(query, self.held.total(query), share)
         noise = answer.scale / query.unit
         tail = Tail.of(edges, answer.values / query.unit, noise, self.m)
         self.account.note(edges=edges.tolist(), beyond=tail.beyond.tolist())
-        return tail.radius(self.frame, self.distance, self.m, self.noise())
+        return tail
 
     def fits(self) -> bool:
         """Whether the data lie near the public reference: the search then starts there.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spdp.frame import Frame
 
-__all__ = ["axis_frame", "principal_frame", "spreads"]
+__all__ = ["axis_frame", "cleaned", "principal_frame", "spreads"]
 
 Array = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ def principal_frame(center: Array, spread: Array, C: Array, noise: float) -> Fra
 
     C is seen with standard deviation ``noise`` on its diagonal and noise/√2 elsewhere.
     """
-    clear = _clean(C, sqrt(2.0 * len(center)) * noise)
+    clear = cleaned(C, sqrt(2.0 * len(center)) * noise)
     values, V = np.linalg.eigh(clear * np.outer(spread, spread))
     return Frame(center, _units(np.sqrt(np.maximum(values, NARROWEST**2 * values[-1]))), V)
 
@@ -46,7 +46,7 @@ def _units(spread: Array) -> Array:
     return np.asarray(np.sqrt(spread / spread.mean()))
 
 
-def _clean(C: Array, edge: float) -> Array:
+def cleaned(C: Array, edge: float) -> Array:
     """A noisy correlation matrix with the noise in its spectrum undone.
 
     Symmetric noise has eigenvalues within ±edge and moves a true eigenvalue t to λ = t

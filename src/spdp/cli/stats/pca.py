@@ -1,0 +1,89 @@
+"""``spdp stats pca``."""
+
+from typing import Annotated
+
+import typer
+
+from spdp.choices import OnInvalid
+from spdp.cli import options
+from spdp.cli.output import Output
+from spdp.cli.records import Reader
+from spdp.cli.stats.running import run
+
+__all__ = ["pca"]
+
+NAMES = ("mean", "components", "explained_variance", "covariance")  # of what is released
+
+Components = Annotated[
+    int, typer.Option("--components", min=1, metavar="P", help="Principal directions to release.")
+]
+
+
+def pca(
+    data: options.Data,
+    components: Components,
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    eigenvalues: options.Eigenvalues = None,
+    trace: options.Trace = None,
+    correlation: options.Correlation = None,
+    radius: options.Radius = None,
+    center: options.Center = None,
+    metric: options.Metric = "logeuclid",
+    reference_point: options.ReferencePoint = None,
+    output: options.Directory = None,
+    force: options.Force = False,
+    report: options.Report = False,
+    sign: options.Sign = None,
+    ledger: options.LedgerFile = None,
+    label: options.Label = None,
+    on_invalid: options.OnInvalid = OnInvalid.RAISE,
+    key: options.ArrayName = None,
+    order: options.Order = None,
+    mask: options.Mask = None,
+    groups: options.Groups = None,
+    groups_column: options.GroupsColumn = None,
+    label_column: options.LabelColumn = None,
+    per_file: options.PerFile = False,
+    entries: options.Entries = None,
+    unit: options.Unit = None,
+    dask: options.Dask = None,
+    workers: options.Workers = None,
+    as_json: options.Json = False,
+) -> None:
+    """Release mean, covariance and principal directions of the matrices in files.
+
+    Directions are those of the metric's chart (log-vectors). Where noise is too large
+    for the number of coordinates, it warns or refuses, from public numbers.
+    """
+    from spdp.statistics.pca import private_pca
+
+    reader = Reader(
+        key,
+        order,
+        mask,
+        dask,
+        workers,
+        groups=groups,
+        groups_column=groups_column,
+        label_column=label_column,
+        per_file=per_file,
+        entries=entries,
+        unit=unit,
+    )
+    run(
+        private_pca,
+        data,
+        reader,
+        Output(output, force, report, sign, NAMES),
+        ledger,
+        label,
+        as_json,
+        n_components=components,
+        epsilon=epsilon,
+        delta=delta,
+        domain=options.domain_from(eigenvalues, trace, correlation, radius, center),
+        metric=metric,
+        reference_point=options.load_matrix(reference_point),
+        on_invalid=on_invalid,
+    )

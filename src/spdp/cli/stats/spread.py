@@ -1,0 +1,79 @@
+"""``spdp stats spread``."""
+
+from spdp.choices import OnInvalid
+from spdp.cli import options
+from spdp.cli.output import Output
+from spdp.cli.records import Reader
+from spdp.cli.stats.running import run
+
+__all__ = ["spread"]
+
+NAMES = ("mean", "variance", "deviations", "distances")  # of what is released
+
+
+def spread(
+    data: options.Data,
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    eigenvalues: options.Eigenvalues = None,
+    trace: options.Trace = None,
+    correlation: options.Correlation = None,
+    radius: options.Radius = None,
+    center: options.Center = None,
+    metric: options.Metric = "logeuclid",
+    reference_point: options.ReferencePoint = None,
+    output: options.Directory = None,
+    force: options.Force = False,
+    report: options.Report = False,
+    sign: options.Sign = None,
+    ledger: options.LedgerFile = None,
+    label: options.Label = None,
+    on_invalid: options.OnInvalid = OnInvalid.RAISE,
+    key: options.ArrayName = None,
+    order: options.Order = None,
+    mask: options.Mask = None,
+    groups: options.Groups = None,
+    groups_column: options.GroupsColumn = None,
+    label_column: options.LabelColumn = None,
+    per_file: options.PerFile = False,
+    entries: options.Entries = None,
+    unit: options.Unit = None,
+    dask: options.Dask = None,
+    workers: options.Workers = None,
+    as_json: options.Json = False,
+) -> None:
+    """Release mean, variance, deviations and distances of the matrices in files.
+
+    Variance and deviations are lower estimates, and what they leave out is measured.
+    All of it is for one budget.
+    """
+    from spdp.statistics.dispersion import private_dispersion
+
+    reader = Reader(
+        key,
+        order,
+        mask,
+        dask,
+        workers,
+        groups=groups,
+        groups_column=groups_column,
+        label_column=label_column,
+        per_file=per_file,
+        entries=entries,
+        unit=unit,
+    )
+    run(
+        private_dispersion,
+        data,
+        reader,
+        Output(output, force, report, sign, NAMES),
+        ledger,
+        label,
+        as_json,
+        epsilon=epsilon,
+        delta=delta,
+        domain=options.domain_from(eigenvalues, trace, correlation, radius, center),
+        metric=metric,
+        reference_point=options.load_matrix(reference_point),
+        on_invalid=on_invalid,
+    )

@@ -1,0 +1,288 @@
+r"""Private principal directions in the tangent space: mean, covariance, components.
+
+In a flat metric, principal geodesic analysis is principal component analysis of the
+records' vectors y. A private search finds centre, axes and units (:mod:`.search`); in
+that ellipsoid one query (:class:`spdp.queries.MomentSum`) gives the noisy mean and all
+noisy second moments of z = Vᵀ(y − c)/w, for the price of a mean. The covariance is
+
+    Ŝ = V·W·(mean of zzᵀ − z̄z̄ᵀ + σ²·I)·W·Vᵀ,   W = diag(w),
+
+σ² for the noise of z̄. The noise of second moments has a known law: its part in the
+spectrum is undone as in :func:`spdp.statistics.search.shape.cleaned`. Components are
+leading eigenvectors of Ŝ, explained variances those of the cleaned Ŝ along them.
+
+*How far to trust them.* Ŝ = S + E, with E of known law and S the covariance of the
+pulled records. For the projection P onto k components and K a quantile of the sum of
+the k largest eigenvalues of E, the components hold tr(PS) ≥ tr(PŜ) − K, and the best k
+at most Σ λ_i(Ŝ) + K (Ky Fan): the share (tr(PŜ) − K)/(Σ λ_i(Ŝ) + K) of what the best k
+hold is certain (95 %).
+
+*A public rule.* The noise of second moments is as large as the variances themselves
+where n·μ ≲ d^1.5: below 2·d^1.5 a warning says so, below d^1.5/4 nothing is released.
+
+*Enforced*, *assumed*, *therefore*: as in :mod:`spdp.statistics.mean`. Pulling records
+to the ellipsoid lowers variances: they are lower estimates.
+"""
+
+import warnings
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.certificate import COMPONENTS_TOO, mean_estimand
+from spdp.domain import Domain
+from spdp.engines import Engine
+from spdp.errors import ParameterError, TooNoisy
+from spdp.frame import Frame
+from spdp.privacy.account import Seed
+from spdp.privacy.bounds import Bound
+from spdp.privacy.ledger import Ledger
+from spdp.queries import RECORD_NORM, MomentSum
+from spdp.release import Release, publish
+from spdp.statistics.population import population_bound
+from spdp.statistics.search import Search
+from spdp.statistics.search.outside import warn_outside
+from spdp.statistics.search.run import MAX_ROUNDS, ROUNDS_FROM, SHAPE_FROM
+from spdp.statistics.search.shape import cleaned
+from spdp.statistics.search.taken import SQUARE_SHARE, Taken, ask_taken
+from spdp.statistics.setting import Setting, prepare
+
+__all__ = ["private_pca"]
+
+Array = NDArray[np.float64]
+
+RADIUS = 1.4  # of the ellipsoid, over the typical distance
+ENOUGH, LEAST = 2.0, 0.25  # n·μ over d^1.5: no warning from here on, and refused below
+UPPER = 2.0  # standard deviations of noise by which a variance is taken to be larger
+NOISES, CERTAIN, SEED = 200, 0.975, 0  # draws of noise of known law, to know its spectrum
+
+STATEMENT = (
+    "the mean: the whole error (noise and clipping), with at least the stated probability over "
+    "the noise, whatever the records are. Covariance and explained variances are lower "
+    "estimates, for the {unit}s were pulled to an ellipsoid; the components hold at least "
+    "{trusted:.0%} of the variance that as many best directions would hold there (95 %)"
+)
+FEW = (
+    "n·μ = {have:.4g} is less than 2·d^1.5 = {want:.4g}: noise is large beside the covariance of "
+    "{d} coordinates"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Principal:
+    """What :class:`Axes` found, in the records' own coordinates."""
+
+    y: Array
+    covariance: Array
+    components: Array  # (p, d)
+    variances: Array  # (p,)
+    trusted: float
+    bound: Bound
+    sampling: Array  # variances of noise and sampling, along their principal axes
+    radius: float
+    sigma: float
+
+
+class Axes(Search):
+    """A ball, axes and units in it, and all second moments in that ellipsoid."""
+
+    def find(self, p: int) -> Principal:
+        """All steps; where there is no ball to be found, nothing is pulled."""
+        if self.resolution < ROUNDS_FROM or not self.find_ball(MAX_ROUNDS):
+            self.frame = Frame.plain(self.home)
+            return self.measure(p, self.far, Taken())
+        if self.resolution >= SHAPE_FROM and not self.wide:
+            self.find_shape()
+            self.find_centre()
+        radius = RADIUS * self.distance
+        return self.measure(p, radius, ask_taken(self, radius))
+
+    def later_share(self) -> float:
+        return super().later_share() + SQUARE_SHARE
+
+    def measure(self, p: int, radius: float, taken: Taken) -> Principal:
+        """Moments with all that is left, and what they mean."""
+        query = MomentSum("moments", self.frame, radius, second="full")
+        answer = self.account.measure(query, self.held.total(query, True), 1.0)
+        found = query.moments(answer.values / self.n, answer.scale / self.n)
+        z, width, sigma = found.sums[0], self.frame.width, found.sum_sd
+        raw = found.second[0] - np.outer(z, z) + sigma**2 * np.eye(self.d)
+        units = np.outer(width, width)
+        covariance = cleaned(raw, sqrt(2.0 * self.d) * found.second_sd) * units
+        vectors, variances = _leading(raw * units, covariance, p)
+        trusted = _trusted(raw * units, vectors, found.second_sd, width)
+        self.account.note(radius=radius, second_sd=found.second_sd, trusted=trusted)
+        y = self.inside(self.frame.back(z))
+        noise = (width * sigma) ** 2
+        bound = self.bound(y, noise, 0.0, radius, taken.distance, taken.distance_sd)
+        upper = _larger(covariance, found.second_sd * float(np.sqrt((width**4).sum())), taken)
+        sampling = np.asarray(np.linalg.eigvalsh(np.diag(noise) + upper / self.n), np.float64)
+        axes = np.eye(self.d) if self.axes is None else self.axes
+        turned = axes @ covariance @ axes.T
+        return Principal(
+            self.original(y),
+            0.5 * (turned + turned.T),
+            _signed((axes @ vectors).T),
+            variances,
+            trusted,
+            bound,
+            sampling,
+            radius,
+            sigma,
+        )
+
+
+def _leading(raw: Array, covariance: Array, p: int) -> tuple[Array, Array]:
+    """Leading eigenvectors (d, p) of a noisy covariance, and variances along them.
+
+    Where nothing stands out from noise, the noisy one still knows more than a cleaned
+    one; variances are those of the cleaned one, whose noise is undone.
+    """
+    vectors = np.linalg.eigh(raw)[1][:, ::-1][:, :p]
+    variances = np.einsum("ji,jk,ki->i", vectors, covariance, vectors)
+    falling = np.argsort(-variances, kind="stable")
+    return vectors[:, falling], variances[falling]
+
+
+def _larger(covariance: Array, sd: float, taken: Taken) -> Array:
+    """A covariance with what pulling and noise may have taken off its trace."""
+    trace = float(np.trace(covariance))
+    return covariance * (1.0 + (UPPER * sd + max(taken.square, 0.0)) / trace)
+
+
+def _signed(components: Array) -> Array:
+    """Rows whose largest entry is positive: signs are arbitrary otherwise."""
+    largest = np.abs(components).argmax(axis=1)
+    signs = np.sign(components[np.arange(len(components)), largest])
+    return np.asarray(components * signs[:, None])
+
+
+def _trusted(raw: Array, vectors: Array, sd: float, width: Array) -> float:
+    """Share of the best components' variance that these hold for certain."""
+    d, p = vectors.shape
+    rng = np.random.default_rng(SEED)
+    sums = []
+    for _ in range(NOISES):
+        E = np.tril(rng.standard_normal((d, d)), -1) * (5.0 / 7.0)
+        E = (E + E.T + np.diag(rng.standard_normal(d))) * np.outer(width, width)
+        sums.append(sd * float(np.linalg.eigvalsh(E)[-p:].sum()))
+    noise = float(np.quantile(sums, CERTAIN))
+    held = float(np.einsum("ji,jk,ki->", vectors, raw, vectors))
+    best = float(np.linalg.eigvalsh(raw)[-p:].sum())
+    return max(0.0, (held - noise) / (best + noise))
+
+
+def check_enough(n: int, d: int, mu: float) -> str | None:
+    """The public rule: an error, what to warn of, or None."""
+    have, want = n * mu, ENOUGH * d**1.5
+    text = FEW.format(have=have, want=want, d=d)
+    if have < LEAST * d**1.5:
+        raise ParameterError(
+            f"{text}, far too large: principal components would be noise. Use more records, a "
+            "larger epsilon, or fewer coordinates"
+        )
+    return text if have < want else None
+
+
+def private_pca(
+    X: Any,
+    *,
+    n_components: int,
+    epsilon: float,
+    delta: float,
+    domain: Domain,
+    metric: str = "logeuclid",
+    reference_point: Any = None,
+    groups: Any = None,
+    on_invalid: str = "raise",
+    ledger: Ledger | None = None,
+    label: str | None = None,
+    random_state: Seed = None,
+    engine: Engine | None = None,
+) -> Release:
+    """Release mean, covariance and principal components, under one budget.
+
+    The options are those of :func:`spdp.private_mean`; neighbours replace one record
+    (or person), whose number is public. Warns (:class:`spdp.errors.TooNoisy`) or
+    refuses where n·μ is too small for the number of coordinates.
+
+    Returns
+    -------
+    Release
+        ``values["mean"]`` (k, k); ``"components"`` (p, d), orthonormal rows in the
+        metric's chart; ``"explained_variance"`` (p,), debiased for noise;
+        ``"covariance"`` (d, d), positive definite. This module's text says how far they
+        can be trusted; the share is in the certificate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spdp import EigenvalueBounds, private_pca
+    >>> from spdp.distributions import LogGaussian
+    >>> X = LogGaussian(np.eye(2), np.diag([1.0, 0.04, 0.04])).rvs(4000, 0)
+    >>> domain = EigenvalueBounds(0.01, 100.0)
+    >>> release = private_pca(X, n_components=1, epsilon=1.0, delta=1e-6, domain=domain)
+    >>> bool(release.values["components"][0, 0] > 0.95)
+    True
+    """
+    setting = prepare(
+        X,
+        epsilon=epsilon,
+        delta=delta,
+        domain=domain,
+        metric=metric,
+        reference_point=reference_point,
+        groups=groups,
+        on_invalid=on_invalid,
+        ledger=ledger,
+        label=label,
+        random_state=random_state,
+        engine=engine,
+    )
+    d = len(setting.region.center)
+    if not 1 <= n_components <= d:
+        raise ParameterError(f"n_components must lie between 1 and {d}, got {n_components!r}")
+    held = setting.gather()
+    few = check_enough(held.n, d, setting.account.mu)
+    search = Axes(held, setting.account, setting.region, setting.chart)
+    outside = search.ask_outside()
+    found = search.find(int(n_components))
+    if outside is not None and outside.clearly:
+        warn_outside(outside.share, setting.source.unit)
+    if few is not None:
+        held_share = f"the components hold at least {found.trusted:.0%} of what the best would"
+        warnings.warn(f"{few}; {held_share}", TooNoisy, stacklevel=2)
+    facts = {"outside": None if outside is None else outside.describe()}
+    return _publish(setting, search.n, found, facts)
+
+
+def _publish(setting: Setting, n: int, found: Principal, facts: dict[str, Any]) -> Release:
+    chart, unit = setting.chart, setting.source.unit
+    y = chart.project(found.y, setting.region)
+    z = chart.representable(y)
+    bound = found.bound.moved(float(np.linalg.norm(z - y)))
+    values = {
+        "mean": chart.matrices(z),
+        "components": found.components,
+        "explained_variance": found.variances,
+        "covariance": found.covariance,
+    }
+    return publish(
+        setting.account,
+        values,
+        bound,
+        statistic="pca",
+        method="adaptive",
+        estimand=mean_estimand(chart.distance, unit) + COMPONENTS_TOO,
+        error_statement=STATEMENT.format(unit=unit.value, trusted=found.trusted),
+        error_bound_population=population_bound(bound, found.sampling, chart.distance, unit),
+        n=n,
+        sensitivity=2.0 * found.radius / n,
+        sigma=found.sigma,
+        lattice_step=found.radius / RECORD_NORM,
+        **setting.facts(),
+        **facts,
+    )

@@ -1,0 +1,57 @@
+r"""From the mean of the records to that of the population they were drawn from.
+
+The mean ȳ of n records drawn independently has an error S about the population's mean
+m, approximately N(0, Σ/n) for large n (the central limit theorem), Σ their covariance.
+A release y = ȳ + N + clipping has, by the argument of :mod:`spdp.privacy.bounds`,
+
+    ‖y − m‖ ≤ ‖N + S‖ + e,
+
+with N and S independent: the same bound, with the variances of S added to those of N.
+*Assumed.* Independent records (or persons), each drawn from the population; n large
+enough for the normal limit. *Therefore* the probability is over noise and sampling, and
+approximate. Everything is made of released numbers.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.choices import Unit
+from spdp.privacy.bounds import Bound
+from spdp.privacy.laws import weighted_chi2_law
+from spdp.release import stated_bounds
+
+__all__ = ["along_one_axis", "population_bound"]
+
+ESTIMAND = (
+    "the {distance} Fréchet mean of the population, each {unit} clipped to the domain; assumed: "
+    "{unit}s drawn independently, and enough of them for the normal limit"
+)
+
+
+def population_bound(
+    bound: Bound, variances: NDArray[np.float64], distance: str, unit: Unit
+) -> dict[str, Any]:
+    """What a certificate says of the population's mean.
+
+    ``variances`` are those of noise and sampling together, along principal axes.
+    """
+    wider = replace(bound, noise=weighted_chi2_law(np.maximum(variances, 0.0)))
+    return {
+        **stated_bounds(wider),
+        "parts": wider.describe(),
+        "estimand": ESTIMAND.format(distance=distance, unit=unit.value),
+    }
+
+
+def along_one_axis(d: int, noise: float, sampling: float) -> NDArray[np.float64]:
+    """Variances of noise in all d directions, and of sampling, known by its trace only.
+
+    As if all of it lay along one axis: of all covariances of one trace, that one puts
+    most beyond any distance that fewer than a fifth exceed (Székely and Bakirov 2003).
+    """
+    variances = np.full(d, noise)
+    variances[0] += sampling
+    return variances

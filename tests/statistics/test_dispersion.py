@@ -1,0 +1,203 @@
+"""Private spread: right on average, a lower estimate, and honest about it."""
+
+import numpy as np
+import pytest
+from replay import Caught, audit, datasets
+
+from spdp import Ball, EigenvalueBounds, Ledger, Release, private_dispersion, private_mean
+from spdp.charts import chart_of
+from spdp.choices import Unit
+from spdp.engines.local import HeldArray
+from spdp.geometry import expm, invvecd
+from spdp.privacy.account import Account
+from spdp.privacy.costs import Budget
+from spdp.queries import AbsoluteSum, ExcessSum, Histogram, SpreadSum
+from spdp.statistics.dispersion import LEVELS, Spreads
+from spdp.statistics.population import population_bound
+
+DOMAIN = Ball(20.0)
+OPTIONS = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN}
+CHART = chart_of("logeuclid")
+SD = np.linspace(0.05, 0.5, 10)
+
+
+def vectors(n, seed=0, heavy=False):
+    """Records of known deviations about a point far from the domain's centre."""
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((n, 10)) * SD
+    if heavy:
+        Z /= np.sqrt(rng.chisquare(4, n) / 4)[:, None]
+    return Z + np.linspace(-2.0, 2.0, 10)
+
+
+def matrices(Y):
+    return expm(invvecd(Y))
+
+
+def find(Y, epsilon, seed):
+    account = Account(Budget.gaussian(epsilon, 1e-6), random_state=seed)
+    return Spreads(HeldArray(Y), account, DOMAIN.region(4), CHART).find()
+
+
+def test_the_variance_is_accurate():
+    Y = vectors(5000)
+    true = Y.var(axis=0).sum()
+    for epsilon, most in ((0.3, 0.15), (1.0, 0.03)):
+        found = [find(Y, epsilon, seed) for seed in range(12)]
+        errors = np.array([one.variance for one in found]) / true - 1
+        assert np.sqrt((errors**2).mean()) < most
+        # the stated noise is that of the variance: neither half nor twice of it
+        sd = np.std([one.variance for one in found]) / np.mean([s.variance_sd for s in found])
+        assert 0.5 < sd < 1.7
+
+
+def test_deviations_and_distances_are_near():
+    Y = vectors(5000)
+    found = find(Y, 2.0, 0)
+    assert np.median(np.abs(found.deviations / Y.std(axis=0) - 1)) < 0.1
+    assert (found.deviations**2).sum() == pytest.approx(found.variance)
+    true = np.quantile(np.linalg.norm(Y - Y.mean(axis=0), axis=1), LEVELS)
+    np.testing.assert_allclose(found.distances, true, rtol=0.15)
+    assert (np.diff(found.distances) >= 0).all()
+
+
+def test_heavy_tails_make_it_lower_and_what_was_taken_off_is_told():
+    Y = vectors(20_000, heavy=True)
+    found = [find(Y, 3.0, seed) for seed in range(8)]
+    true = Y.var(axis=0).sum()
+    assert np.mean([s.variance for s in found]) < true
+    taken = np.mean([s.taken.square for s in found])
+    sd = found[0].taken.square_sd / np.sqrt(len(found))
+    missing = true - np.mean([s.variance for s in found])
+    assert taken == pytest.approx(missing, abs=0.5 * missing + 4 * sd)
+
+
+def test_pulling_to_a_ball_never_raises_a_variance(rng):
+    """What makes it a lower estimate."""
+    for _ in range(50):
+        Y = rng.standard_normal((100, 3)) ** 3
+        center, radius = rng.standard_normal(3), rng.random() * 3
+        Z = Y - center
+        Z *= np.minimum(1.0, radius / np.linalg.norm(Z, axis=1))[:, None]
+        assert Z.var(axis=0).sum() <= Y.var(axis=0).sum() * (1 + 1e-12)
+
+
+def test_a_release_says_it_all_and_verifies(tmp_path):
+    release = private_dispersion(matrices(vectors(3000)), **OPTIONS)
+    assert list(release.values) == ["mean", "variance", "deviations", "distances"]
+    assert release.value.shape == (4, 4)
+    c = release.certificate
+    assert c["statistic"] == "dispersion"
+    assert c["private"] is True
+    assert "lower estimates" in c["error_statement"]
+    assert "pulling took off" in c["error_statement"]
+    assert all(check.ok for check in release.verify()), release.verify()
+    release.save(tmp_path / "out")
+    again = Release.load(tmp_path / "out")
+    assert float(again.values["variance"]) == float(release.values["variance"])
+    assert again.population_bound() == release.population_bound()
+
+
+def test_a_wrong_bound_for_the_population_does_not_verify():
+    release = private_dispersion(matrices(vectors(1000)), random_state=0, **OPTIONS)
+    for name, change in (("95%", 0.9), ("parts", None)):
+        c = release.certificate
+        if change is None:
+            c["error_bound_population"]["parts"]["excess"] = 0.0
+        else:
+            c["error_bound_population"][name] *= change
+        assert not all(check.ok for check in Release(release.values, c).verify())
+
+
+@pytest.mark.parametrize("n", [2, 20, 200])
+def test_few_records_are_no_error(n):
+    release = private_dispersion(matrices(vectors(n)), random_state=0, **OPTIONS)
+    assert all(np.isfinite(array).all() for array in release.values.values())
+    assert float(release.values["variance"]) >= 0
+    assert all(check.ok for check in release.verify())
+
+
+def test_persons_are_the_unit_and_a_ledger_pays_once(tmp_path):
+    X, ids = matrices(vectors(3000)), np.arange(3000) // 3
+    ledger = Ledger(tmp_path / "a.ledger", epsilon=1.0, delta=1e-6)
+    release = private_dispersion(X, groups=ids, ledger=ledger, **OPTIONS)
+    assert (release.certificate["unit"], release.certificate["n"]) == ("person", 1000)
+    assert len(ledger.history()) == 1
+    means = vectors(3000).reshape(1000, 3, 10).mean(axis=1)
+    assert float(release.values["variance"]) == pytest.approx(means.var(axis=0).sum(), rel=0.5)
+
+
+# --- the population
+
+
+def covered(n, epsilon, draws, kind):
+    """How often the bound for the population's mean holds, or the one without
+    sampling."""
+    center, hits = np.linspace(-2.0, 2.0, 10), 0
+    for seed in range(draws):
+        found = find(vectors(n, seed=[n, seed], heavy=True), epsilon, seed)
+        reach = found.bound.at()
+        if kind == "population":
+            reach = population_bound(found.bound, found.sampling, "", Unit.RECORD)["95%"]
+        hits += np.linalg.norm(found.y - center) <= reach
+    return hits / draws
+
+
+def test_the_bound_for_the_population_covers():
+    assert covered(500, 30.0, 100, "population") >= 0.94
+
+
+def test_without_the_part_of_sampling_it_would_not_cover():
+    assert covered(500, 200.0, 60, "records") < 0.8
+    assert covered(500, 200.0, 60, "population") >= 0.94
+
+
+def test_a_mean_alone_says_nothing_of_the_population():
+    release = private_mean(matrices(vectors(500)), random_state=0, **OPTIONS)
+    with pytest.raises(AttributeError, match="private_dispersion"):
+        release.population_bound()
+
+
+# --- the audit
+
+
+def statistic(domain, epsilon, ids=None):
+    def run(X):
+        return private_dispersion(
+            X, epsilon=epsilon, delta=1e-6, domain=domain, on_invalid="center", groups=ids
+        )
+
+    return run
+
+
+def transcripts(count, seed, persons=False):
+    rng = np.random.default_rng(seed)
+    shares = []
+    for i in range(count):
+        k, radius = int(rng.integers(1, 4)), float(rng.choice([0.5, 5.0]))
+        domain = (Ball(radius), EigenvalueBounds(np.exp(-radius), np.exp(radius)))[i % 2]
+        X, other = datasets(rng, k, radius)
+        ids = None
+        if persons:
+            ids = np.maximum(np.arange(len(X)) - 2, 0) // 2
+            other[ids == 0] = other[0]
+        epsilon = float(rng.choice([1.0, 10.0, 60.0]))
+        shares.append(audit(statistic(domain, epsilon, ids), X, other, seed=i))
+    return np.array(shares)
+
+
+def test_replayed_neighbours_cost_no_more_than_the_budget():
+    shares = transcripts(150, 1)
+    assert 0.9 < shares.max() <= 1
+
+
+def test_replayed_persons_cost_no_more_than_the_budget():
+    assert transcripts(60, 2, persons=True).max() <= 1
+
+
+@pytest.mark.parametrize("query", [SpreadSum, AbsoluteSum, Histogram, ExcessSum])
+def test_a_halved_sensitivity_is_caught(monkeypatch, query):
+    honest = query.sensitivity
+    monkeypatch.setattr(query, "sensitivity", lambda self, adjacency: honest(self, adjacency) // 2)
+    with pytest.raises(Caught, match="more than its stated sensitivity"):
+        transcripts(150, 3)

@@ -1,0 +1,133 @@
+"""Private principal components: near the best, and told how far to trust them."""
+
+import numpy as np
+import pytest
+from replay import Caught, audit, datasets
+
+from spdp import Ball, Release, private_pca
+from spdp.charts import chart_of
+from spdp.engines.local import HeldArray
+from spdp.errors import ParameterError, TooNoisy
+from spdp.geometry import expm, invvecd
+from spdp.privacy.account import Account
+from spdp.privacy.costs import Budget
+from spdp.queries import MomentSum
+from spdp.statistics.pca import Axes, check_enough
+
+DOMAIN = Ball(20.0)
+OPTIONS = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN}
+SD = np.array([1.0, 0.6, 0.3, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05, 0.05])
+
+
+def vectors(n, seed=0):
+    """Records whose principal axes are turned, far from the domain's centre."""
+    rng = np.random.default_rng(seed)
+    axes = np.linalg.qr(np.random.default_rng(5).standard_normal((10, 10)))[0]
+    return np.linspace(-2.0, 2.0, 10) + rng.standard_normal((n, 10)) * SD @ axes.T
+
+
+def matrices(Y):
+    return expm(invvecd(Y))
+
+
+def find(Y, epsilon, seed, p=3):
+    account = Account(Budget.gaussian(epsilon, 1e-6), random_state=seed)
+    return Axes(HeldArray(Y), account, DOMAIN.region(4), chart_of("logeuclid")).find(p)
+
+
+def captured(Y, components):
+    S = np.cov(Y.T)
+    best = np.linalg.eigvalsh(S)[-len(components) :].sum()
+    return np.trace(components @ S @ components.T) / best
+
+
+@pytest.mark.parametrize(("epsilon", "least"), [(0.3, 0.9), (1.0, 0.98), (5.0, 0.998)])
+def test_components_hold_what_the_best_hold(epsilon, least):
+    Y = vectors(5000)
+    found = [find(Y, epsilon, seed) for seed in range(5)]
+    shares = [captured(Y, one.components) for one in found]
+    assert np.mean(shares) >= least
+    # what is certain is less than what is so, and not idle
+    for one, share in zip(found, shares, strict=True):
+        assert one.trusted <= share
+    assert epsilon < 1 or found[0].trusted > 0.7
+
+
+def test_components_are_orthonormal_and_variances_fall():
+    found = find(vectors(4000), 2.0, 0)
+    np.testing.assert_allclose(found.components @ found.components.T, np.eye(3), atol=1e-12)
+    assert (np.diff(found.variances) <= 0).all()
+    np.testing.assert_allclose(found.variances, SD[:3] ** 2, rtol=0.25)
+    assert np.linalg.eigvalsh(found.covariance)[0] > 0
+
+
+def test_noise_does_not_inflate_the_explained_variance():
+    """On records of one point, a raw covariance has the noise's eigenvalues."""
+    Y = vectors(3000)
+    variances = np.mean([find(Y, 0.5, seed).variances for seed in range(8)], axis=0)
+    assert (variances < 1.25 * SD[:3] ** 2).all()
+
+
+def test_a_public_rule_refuses_and_warns():
+    assert check_enough(10_000, 10, 0.2) is None
+    assert "2·d^1.5" in check_enough(200, 10, 0.2)
+    with pytest.raises(ParameterError, match="would be noise"):
+        check_enough(20, 10, 0.2)
+    with pytest.raises(ParameterError, match="would be noise"):
+        private_pca(matrices(vectors(20)), n_components=2, **OPTIONS)
+    with pytest.warns(TooNoisy, match="the components hold at least"):
+        private_pca(matrices(vectors(100)), n_components=2, random_state=0, **OPTIONS)
+    for p in (0, 11):
+        with pytest.raises(ParameterError, match="between 1 and 10"):
+            private_pca(matrices(vectors(100)), n_components=p, **OPTIONS)
+
+
+def test_a_release_says_it_all_and_verifies(tmp_path):
+    Y = vectors(4000)
+    release = private_pca(matrices(Y), n_components=3, **OPTIONS)
+    assert list(release.values) == ["mean", "components", "explained_variance", "covariance"]
+    assert captured(Y, release.values["components"]) > 0.97
+    assert all(check.ok for check in release.verify()), release.verify()
+    assert release.population_bound() > release.error_bound()
+    release.save(tmp_path / "out")
+    np.testing.assert_array_equal(
+        Release.load(tmp_path / "out").values["covariance"], release.values["covariance"]
+    )
+
+
+def transcripts(count, seed, persons=False):
+    rng = np.random.default_rng(seed)
+    shares = []
+    for i in range(count):
+        X, other = datasets(rng, int(rng.integers(1, 4)), 5.0)
+        ids = None
+        if persons:
+            ids = np.maximum(np.arange(len(X)) - 2, 0) // 2
+            other[ids == 0] = other[0]
+
+        def statistic(X, ids=ids):
+            return private_pca(
+                X,
+                n_components=1,
+                epsilon=60.0,
+                delta=1e-6,
+                domain=Ball(5.0),
+                on_invalid="center",
+                groups=ids,
+            )
+
+        shares.append(audit(statistic, X, other, seed=i))
+    return np.array(shares)
+
+
+def test_replayed_neighbours_cost_no_more_than_the_budget():
+    shares = transcripts(100, 1)
+    assert 0.9 < shares.max() <= 1
+    assert transcripts(40, 2, persons=True).max() <= 1
+
+
+def test_a_halved_sensitivity_is_caught(monkeypatch):
+    honest = MomentSum.sensitivity
+    monkeypatch.setattr(MomentSum, "sensitivity", lambda self, a: honest(self, a) // 2)
+    with pytest.raises(Caught, match="more than its stated sensitivity"):
+        transcripts(150, 3)

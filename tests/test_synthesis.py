@@ -1,0 +1,46 @@
+"""Made-up records of a release: its mean and covariance, and nothing else."""
+
+import numpy as np
+import pytest
+
+from spdp import EigenvalueBounds, Release, private_dispersion, private_mean, private_pca
+from spdp.distributions import LogGaussian
+from spdp.errors import ParameterError
+from spdp.geometry import logm, vecd
+
+OPTIONS = {"epsilon": 2.0, "delta": 1e-6, "domain": EigenvalueBounds(0.001, 1000.0)}
+
+
+@pytest.fixture(scope="module")
+def X():
+    return LogGaussian(np.diag([1.0, 2.0]), np.diag([0.5, 0.1, 0.2])).rvs(3000, 0)
+
+
+def test_records_have_the_released_mean_and_covariance(X):
+    release = private_pca(X, n_components=1, random_state=0, **OPTIONS)
+    Y = vecd(logm(release.sample(40_000, random_state=1)))
+    np.testing.assert_allclose(Y.mean(axis=0), vecd(logm(release.value)), atol=0.02)
+    np.testing.assert_allclose(np.cov(Y.T), release.values["covariance"], atol=0.02)
+
+
+def test_deviations_alone_are_drawn_without_correlations(X):
+    release = private_dispersion(X, random_state=0, **OPTIONS)
+    Y = vecd(logm(release.sample(40_000, random_state=1)))
+    np.testing.assert_allclose(Y.std(axis=0), release.values["deviations"], rtol=0.05)
+    assert np.abs(np.corrcoef(Y.T) - np.eye(3)).max() < 0.05
+
+
+def test_it_is_a_function_of_released_numbers_and_the_seed_alone(X, tmp_path):
+    release = private_pca(X, n_components=1, random_state=0, **OPTIONS)
+    release.save(tmp_path / "out")
+    again = Release.load(tmp_path / "out").sample(10, random_state=3)
+    np.testing.assert_array_equal(again, release.sample(10, random_state=3))
+    assert not np.array_equal(release.sample(10), release.sample(10))
+    assert OPTIONS["domain"].contains(again).all()
+
+
+def test_a_mean_alone_is_not_enough(X):
+    with pytest.raises(AttributeError, match="released covariance"):
+        private_mean(X, random_state=0, **OPTIONS).sample(3)
+    with pytest.raises(ParameterError, match="at least 1"):
+        private_dispersion(X, random_state=0, **OPTIONS).sample(0)

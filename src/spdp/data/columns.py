@@ -61,6 +61,7 @@ def _with(source: Source, read: Any, chunks: Sequence[Any] | None, names: Iterab
         rereadable=source.rereadable,
         chunks=chunks,
         sizes=source.sizes,
+        dtype=source.dtype,
         parts=source.parts,
         columns=(*source.columns, *names),
         record=source.record,

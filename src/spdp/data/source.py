@@ -58,6 +58,8 @@ class Source:
         objects, or functions of no argument that can be pickled.
     sizes : sequence of int, optional
         Number of records of each chunk.
+    dtype : numpy dtype, optional
+        Of all records, where an array or a file has one; public.
     parts : int, optional
         p, where a record is p matrices: blocks are ``(m, p, k, k)`` then.
     columns : tuple of str
@@ -79,6 +81,7 @@ class Source:
         rereadable: bool = True,
         chunks: Sequence[Any] | None = None,
         sizes: Sequence[int] | None = None,
+        dtype: np.dtype[Any] | None = None,
         parts: int | None = None,
         columns: tuple[str, ...] = (),
         record: Unit = Unit.RECORD,
@@ -91,6 +94,7 @@ class Source:
         self.rereadable = rereadable
         self.chunks = chunks
         self.sizes = sizes
+        self.dtype = dtype
         self.parts = parts
         self.columns = columns
         self.record = record
@@ -177,6 +181,7 @@ def chain(parts: Sequence[Source]) -> Source:
         rereadable=all(part.rereadable for part in parts),
         chunks=_joined([part.chunks for part in parts]),
         sizes=_joined([part.sizes for part in parts]),
+        dtype=_widest([part.dtype for part in parts]),
         columns=first.columns,
         record=first.record,
         advise=_by_part(parts),
@@ -206,10 +211,18 @@ def _joined(lists: list[Sequence[Any] | None]) -> list[Any] | None:
     return None if None in lists else [item for some in lists for item in some or ()]
 
 
+def _widest(dtypes: list[np.dtype[Any] | None]) -> np.dtype[Any] | None:
+    """The dtype that holds the numbers of all parts whose dtype is known."""
+    known = [dtype for dtype in dtypes if dtype is not None]
+    return np.result_type(*known) if known else None
+
+
 def _from_array(A: NDArray[Any], name: str) -> Source:
     step = max(1, BLOCK_BYTES // (A.itemsize * max(1, A[0:1].size)))
     starts = range(0, len(A), step)
-    return _of_shape(lambda: (A[i : i + step] for i in starts), A.shape[1:], len(A), name)
+    return _of_shape(
+        lambda: (A[i : i + step] for i in starts), A.shape[1:], len(A), name, dtype=A.dtype
+    )
 
 
 def _from_list(items: Sequence[Any], name: str) -> Source:
@@ -263,6 +276,7 @@ def _from_dask(array: Any, name: str) -> Source:
         name,
         chunks=chunks,
         sizes=list(map(int, whole.chunks[0])) if known else None,
+        dtype=array.dtype,
     )
 
 

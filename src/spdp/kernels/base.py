@@ -143,7 +143,12 @@ def size_of(d: int) -> int:
 
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """float32 for records stored as such in any byte order, float64 for all others."""
+    """float32 for records stored as such in any byte order, float64 for all others.
+
+    complex64 and complex128, likewise, for records of complex numbers.
+    """
+    if dtype.kind == "c":
+        return np.dtype(np.complex64 if dtype.itemsize == 8 else np.complex128)
     return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize == 4 else np.float64)
 
 

@@ -61,8 +61,10 @@ def print_json(content: Any) -> None:
 
 def present(release: "Release", written: list[Path], as_json: bool = False) -> None:
     """Show a release: as JSON, or its main facts with its files or its matrix."""
+    from spdp.plain import plain
+
     if as_json:
-        print_json({"value": release.value.tolist(), "certificate": release.certificate})
+        print_json({"value": plain(release.value), "certificate": release.certificate})
         return
     import numpy as np
 
@@ -197,11 +199,11 @@ def check_free(*files: Path) -> None:
 
 def _rescue(release: "Release", ledger: "Ledger | None") -> str:
     """How to get a release that was paid for but not written."""
+    from spdp.plain import plain
+
     if ledger is None:
         return "no ledger keeps it, and running the command again makes a second release"
-    value = release.value.tolist()
-    if len(release.values) > 1:
-        value = {name: array.tolist() for name, array in release.values.items()}
+    value = plain(release.values if len(release.values) > 1 else release.value)
     entry = [entry["id"] for entry in ledger.history() if entry["value"] == value][-1]
     file = shlex.quote(str(ledger.path))
     return f"it is paid for and kept: spdp ledger recover {file} {entry} -o DIR"

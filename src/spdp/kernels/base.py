@@ -216,7 +216,7 @@ def _unfolding(k: int) -> tuple[NDArray[np.intp], Array]:
     return places, divisor
 
 
-def compose(V: Array, values: Array) -> Array:
-    """V diag(values) Vᵀ, exactly symmetric."""
-    S = (V * values[..., None, :]) @ np.swapaxes(V, -1, -2)
-    return np.asarray(0.5 * (S + np.swapaxes(S, -1, -2)))
+def compose(V: NDArray[Any], values: Array) -> Any:
+    """V diag(values) Vᴴ, exactly symmetric; Hermitian where V is complex."""
+    S = (V * values[..., None, :]) @ np.swapaxes(V, -1, -2).conj()
+    return np.asarray(0.5 * (S + np.swapaxes(S, -1, -2).conj()))

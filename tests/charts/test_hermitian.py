@@ -17,6 +17,7 @@ from spdp import (
     private_mean,
 )
 from spdp.charts import CHARTS
+from spdp.domain import domain_of
 from spdp.errors import InvalidMatrixError
 from spdp.kernels import Status, kernels_for, reference
 from spdp.lattice import encode, exact_sum
@@ -156,6 +157,23 @@ def test_means_of_cross_spectra_are_within_their_bounds(X, method):
         missed += errors[-1] > release.error_bound(0.95)
     assert missed <= 4
     assert max(errors) < np.linalg.norm(truth - CHART.vector(np.eye(3)))  # it says something
+
+
+def test_a_released_mean_is_the_centre_of_a_ball(X, tmp_path):
+    """The ball travels with sums and certificates; other metrics refuse its centre."""
+    domain = Ball(3.0, private_mean(X, **OPTIONS).value)
+    options = {**OPTIONS, "domain": domain}
+    release = private_mean(X, **options)
+    assert all(check.ok for check in release.verify() if check.name != "signature")
+    assert domain_of(json.loads(json.dumps(release.certificate["domain"]))) == domain
+    assert domain.contains(X[:5], CHART).all()
+    assert domain.contains(domain.clip(1e3 * X[:5], CHART), CHART).all()
+    kept = LatticeSum.of(X, domain, metric="hermitian").save(tmp_path / "a.sum")
+    assert LatticeSum.load(kept).domain == domain
+    with pytest.raises(InvalidMatrixError, match="centre has dtype complex128; .*'hermitian'"):
+        private_mean(X.real, **{**options, "metric": "logeuclid"})
+    with pytest.raises(InvalidMatrixError, match="not Hermitian"):
+        Ball(1.0, X[0] + 1j)
 
 
 def test_a_release_is_saved_verified_and_drawn(X, tmp_path):

@@ -35,3 +35,19 @@ def random_spd():
         return 0.5 * (X + X.transpose(0, 2, 1))
 
     return make
+
+
+@pytest.fixture
+def random_records(random_spd, chart):
+    """The same for a chart: with complex eigenvectors, where it takes complex ones."""
+
+    def make(n, k, seed=0, condition=100.0):
+        X = random_spd(n, k, seed, condition)
+        if "c" not in chart.kinds:
+            return X
+        rng = np.random.default_rng(seed)
+        U, _ = np.linalg.qr(rng.standard_normal((n, k, k)) + 1j * rng.standard_normal((n, k, k)))
+        X = U @ X @ U.conj().transpose(0, 2, 1)
+        return 0.5 * (X + X.conj().transpose(0, 2, 1))
+
+    return make

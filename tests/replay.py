@@ -21,6 +21,8 @@ from math import isqrt
 
 import numpy as np
 
+from spdp.charts import LOGEUCLID
+from spdp.plain import plain
 from spdp.privacy import account as accounts
 from spdp.queries import describe
 
@@ -106,7 +108,7 @@ def run(statistic, data, script=None, seed=0):
         release = statistic(data)
     certificate = release.certificate
     certificate.pop("created")
-    values = {name: value.tolist() for name, value in release.values.items()}
+    values = {name: plain(value) for name, value in release.values.items()}
     told = [str(warning.message) for warning in w]  # a warning is published, too
     transcript.published = json.dumps([values, certificate, told])
     return transcript
@@ -150,16 +152,14 @@ def _cost(squares, scales, budget):
     return total / Fraction(budget.mu) ** 2
 
 
-def datasets(rng, k, radius):
+def datasets(rng, k, radius, chart=LOGEUCLID):
     """A dataset and a neighbour with one record replaced, both as wild as the domain
     allows.
 
     Records cluster, fill the domain or sit at its edge; the replaced record goes from
     one end to the other, far outside, or becomes unusable.
     """
-    from spdp.geometry import expm, invvecd
-
-    d = k * (k + 1) // 2
+    d = chart.dimension(k)
     n = int(rng.integers(2, 60))
     spread = radius * 10.0 ** rng.uniform(-3, 0.3)
     offset = rng.standard_normal(d)
@@ -168,7 +168,7 @@ def datasets(rng, k, radius):
     direction = rng.standard_normal(d)
     direction *= radius * rng.choice([0.1, 1.0, 3.0]) / np.linalg.norm(direction)
     Y[0] = direction if rng.random() < 0.7 else Y[0]
-    X = expm(invvecd(np.clip(Y, -200.0, 200.0)))
+    X = chart.matrices(np.clip(Y, -200.0, 200.0))
     other = X.copy()
     fate = rng.integers(0, 4)
     if fate == 0:
@@ -177,5 +177,5 @@ def datasets(rng, k, radius):
         far = (
             -direction if fate == 1 else rng.standard_normal(d) * radius * 10 ** rng.uniform(-2, 1)
         )
-        other[0] = expm(invvecd(np.clip(far, -200.0, 200.0)))
+        other[0] = chart.matrices(np.clip(far, -200.0, 200.0))
     return X, other

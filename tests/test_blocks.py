@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spdp import Ball, EigenvalueBounds, private_mean
-from spdp.blocks import record_marks, split
+from spdp.blocks import NUMBERS, describe_fault, record_marks, split
 from spdp.charts import CHARTS
 from spdp.data import as_source
 from spdp.engines import LocalEngine
 from spdp.engines.task import Task, vectors_of
 from spdp.errors import DataError, InvalidMatrixError
-from spdp.kernels import MODULES, kernels_for
+from spdp.kernels import MODULES, Status, kernels_for
 from spdp.lattice import encode, exact_sum, sum_block
 
 DOMAIN = EigenvalueBounds(0.05, 20.0)
@@ -142,14 +142,55 @@ def test_masked_arrays_are_refused(random_spd):
 
 def test_arrays_of_other_dtypes_as_a_whole_are_refused(random_spd):
     for A in (random_spd(4, 2) * 1j, random_spd(4, 2).astype(object)):
-        with pytest.raises(InvalidMatrixError, match="expected real numbers"):
+        with pytest.raises(InvalidMatrixError, match="expected real"):
             private_mean(A, epsilon=1.0, delta=1e-6, domain=DOMAIN, on_invalid="center")
+
+
+def test_complex_records_are_for_charts_that_take_them(random_spd):
+    """A record of a list is judged alone, an array as a whole before it is read."""
+    X = random_spd(4, 2)
+    odd = [X[0], X[1].astype(np.complex64), X[2].astype(">c16"), X[3]]
+    parts = list(split(odd, (2, 2), "X"))
+    assert [part.fault and part.fault[:19] for part in parts] == [
+        None,
+        "has dtype complex64",
+        "has dtype >c16; exp",
+    ]
+    taken = list(split(odd, (2, 2), "X", NUMBERS))
+    assert [part.stack.dtype.str for part in taken] == ["<f8", "<c8", "<c16"]
+    assert not any(part.fault for part in taken)
+    options = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN}
+    with pytest.raises(InvalidMatrixError, match="^matrix 1 has dtype complex64; .*'hermitian'"):
+        private_mean(odd, **options)
+    private_mean(odd, on_invalid="center", **options)
+    for data in (X * 1j, [as_source(X), as_source(X * 1j)]):
+        with pytest.raises(InvalidMatrixError, match="dtype complex128; .*metric='hermitian'"):
+            private_mean(data, on_invalid="center", **options)
+
+
+def test_faults_of_complex_matrices_are_told():
+    X = np.array([[2.0, 1j], [-1j, 2.0]])
+    asymmetric, rotated, negative = X.copy(), X.copy(), X - 2 * np.eye(2)
+    asymmetric[0, 1], rotated[1, 1] = 2j, 2.0 + 0.5j
+    told = [describe_fault(Status.NOT_SYMMETRIC, A) for A in (asymmetric, rotated)]
+    assert told[0] == "is not Hermitian: entries (0, 1) and conjugate (1, 0) differ by 1"
+    assert told[1] == "is not Hermitian: entry (1, 1) is 2+0.5j, not real"
+    assert describe_fault(Status.NOT_POSITIVE, negative).endswith("smallest eigenvalue -1")
+    X[0, 1] = complex(0.0, np.nan)
+    assert "entry (0, 1) is nanj" in describe_fault(Status.NOT_FINITE, X)
 
 
 def test_shapes_are_public_and_errors_name_the_record(random_spd):
     X = [*random_spd(5, 2), np.eye(3)]
     with pytest.raises(InvalidMatrixError, match=r"matrix 5 has shape \(3, 3\)"):
         private_mean(X, epsilon=1.0, delta=1e-6, domain=DOMAIN, on_invalid="center")
+
+
+def test_fingerprints_see_imaginary_parts(random_spd):
+    X, key = random_spd(3, 2), b"0123456789abcdef"
+    marks = [record_marks(A, (2, 2), "X", key) for A in (X, X + 1j, X + 2j, (X + 2j)[::-1])]
+    assert len(set(marks)) == 3
+    assert marks[2] == marks[3]
 
 
 def test_fingerprints_do_not_depend_on_blocks_order_or_dtype(random_spd):

@@ -1,9 +1,11 @@
+import hashlib
 import os
 
 import numpy as np
 import pytest
 
 from spdp import Ball, Release, private_mean
+from spdp.certificate import seal_of
 from spdp.errors import DataError
 
 
@@ -31,6 +33,33 @@ def test_a_value_cannot_be_made_writable(release):
     copied = np.asarray(release)
     copied[0, 0] = 7.0
     assert release.value[0, 0] != 7.0
+
+
+def complex_release(release):
+    value = np.array([[2.0, 0.25 - 1j], [0.25 + 1j, 3.0]])
+    return Release(value, release.certificate)
+
+
+def test_complex_values_are_kept_as_they_are(release, tmp_path):
+    complex_one = complex_release(release)
+    assert complex_one.value.dtype == np.complex128
+    assert not complex_one.value.flags.writeable
+    again = Release.load(complex_one.save(tmp_path))
+    assert again.value.tobytes() == complex_one.value.tobytes()
+    assert "2x2" in repr(again)
+    assert "2×2" in again._repr_html_()
+
+
+def test_the_seal_of_complex_values_is_their_own(release):
+    """Neither real numbers of the same bytes nor another imaginary part have it."""
+    value, c = complex_release(release).value, release.certificate
+    twins = [value, value.conj(), value.real, value.view(float), value.view(float).reshape(2, 2, 2)]
+    assert len({seal_of({"mean": twin}, c) for twin in twins}) == len(twins)
+
+
+def test_the_seal_of_real_values_is_what_it_was():
+    plain = hashlib.sha256(b"spdp release\n" + b'["mean", 2, 2]' + np.eye(2).tobytes() + b"{}")
+    assert seal_of({"mean": np.eye(2)}, {}) == plain.hexdigest()
 
 
 def test_save_and_load(release, tmp_path):

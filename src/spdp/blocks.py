@@ -3,7 +3,8 @@
 *Claim.* What becomes of a record depends on that record alone. *Enforced.* Records are
 grouped by their own dtype, never converted to a common one: a float64 record among
 float32 ones changes no tolerance but its own, and byte order changes none. A record
-that does not hold real numbers is one unusable record, not an error of the block.
+that does not hold numbers of the kinds its chart takes (real ones; complex ones too,
+for Hermitian matrices) is one unusable record, not an error of the block.
 *Assumed.* The shape of a record, (k, k) or (p, k, k), and the dtype of an array as a
 whole, are public.
 """
@@ -25,6 +26,8 @@ __all__ = [
     "Block",
     "Part",
     "blocks_of",
+    "check_kind",
+    "check_status",
     "describe_fault",
     "invalid_matrix",
     "matrix_stack",
@@ -34,10 +37,12 @@ __all__ = [
     "shape_of_block",
     "shape_of_first",
     "split",
+    "wide",
 ]
 
 
 REAL = "iufb"  # kinds of dtypes that hold real numbers
+NUMBERS = REAL + "c"  # all that some chart takes
 
 
 Shape = tuple[int, ...]  # of a record: (k, k), or (p, k, k) for p matrices each
@@ -68,7 +73,7 @@ class Part(NamedTuple):
     """Records of one dtype within a block."""
 
     places: NDArray[np.intp] | None  # in the block; None where they are all of it
-    stack: NDArray[Any]  # (m, *shape), float32 or float64
+    stack: NDArray[Any]  # (m, *shape), float32 or float64; or complex, where taken
     fault: str | None = None  # why none of them can be used
 
     def place(self, i: int) -> int:
@@ -76,12 +81,14 @@ class Part(NamedTuple):
         return i if self.places is None else int(self.places[i])
 
 
-def matrix_stack(X: Any, name: str = "X") -> NDArray[Any]:
-    """``X`` as one float32 or float64 array (..., k, k), or an error."""
+def matrix_stack(X: Any, name: str = "X", kinds: str = REAL) -> NDArray[Any]:
+    """``X`` as one array (..., k, k) in its working dtype, or an error.
+
+    ``kinds`` are those of the dtypes that are taken.
+    """
     refuse_masked(X, name)
     A = as_array(X)
-    if A.dtype.kind not in REAL:
-        raise InvalidMatrixError(f"{name} {_not_real(A)}")
+    check_kind(A.dtype, kinds, name)
     if A.ndim < 2 or A.shape[-1] != A.shape[-2] or A.shape[-1] == 0:
         raise InvalidMatrixError(
             f"{name} has shape {A.shape}; expected square matrices (..., k, k)"
@@ -89,12 +96,11 @@ def matrix_stack(X: Any, name: str = "X") -> NDArray[Any]:
     return _working(A)
 
 
-def record_stack(X: Any, name: str = "X") -> NDArray[Any]:
+def record_stack(X: Any, name: str = "X", kinds: str = NUMBERS) -> NDArray[Any]:
     """``X`` as an array (n, k, k) or (n, p, k, k), in the dtype it is stored in."""
     refuse_masked(X, name)
     A: NDArray[Any] = as_array(X)
-    if A.dtype.kind not in REAL:
-        raise InvalidMatrixError(f"{name} {_not_real(A)}")
+    check_kind(A.dtype, kinds, name)
     if A.ndim not in (3, 4) or not _is_record(A.shape[1:]):
         raise InvalidMatrixError(
             f"{name} has shape {A.shape}; expected (n, k, k), or (n, p, k, k) for p matrices each"
@@ -107,15 +113,21 @@ def _is_record(shape: Shape) -> bool:
 
 
 def shape_of_first(items: Sequence[Any], name: str = "X") -> Shape:
-    """Shape of the records of a list: that of the first one of real numbers."""
+    """Shape of the records of a list: that of the first one of numbers."""
     for item in items:
         try:
             A = as_array(item)
         except Exception:  # not this one, then
             continue
-        if A.dtype.kind in REAL and _is_record(A.shape):
+        if A.dtype.kind in NUMBERS and _is_record(A.shape):
             return tuple(A.shape)
     raise InvalidMatrixError(f"{name} is not a stack of matrices of one size")
+
+
+def check_kind(dtype: np.dtype[Any], kinds: str, name: str) -> None:
+    """Refuse an array, or a file, that as a whole holds what is not taken."""
+    if dtype.kind not in kinds:
+        raise InvalidMatrixError(f"{name} {_not_taken(dtype, kinds)}")
 
 
 def refuse_masked(X: Any, name: str) -> None:
@@ -124,11 +136,14 @@ def refuse_masked(X: Any, name: str) -> None:
         raise DataError(f"{name} is a masked array: drop or fill its masked records first")
 
 
-def split(block: Any, shape: Shape, name: str) -> Iterator[Part]:
-    """A block, array (m, *shape) or list of records, as stacks of one dtype each."""
+def split(block: Any, shape: Shape, name: str, kinds: str = REAL) -> Iterator[Part]:
+    """A block, array (m, *shape) or list of records, as stacks of one dtype each.
+
+    ``kinds`` are those of the dtypes that are taken.
+    """
     records = records_of(block)
     if isinstance(records, list | tuple):
-        yield from _split_list(records, shape, name)
+        yield from _split_list(records, shape, name, kinds)
         return
     refuse_masked(records, name)
     B = as_array(records)
@@ -137,18 +152,18 @@ def split(block: Any, shape: Shape, name: str) -> Iterator[Part]:
     if B.shape[1:] != shape:
         expected = ", ".join(["m", *map(str, shape)])
         raise InvalidMatrixError(f"{name} has a block of shape {B.shape}; expected ({expected})")
-    if B.dtype.kind in REAL:
+    if B.dtype.kind in kinds:
         yield Part(None, _working(B))
     else:
-        yield Part(None, np.full(B.shape, np.nan), _not_real(B))
+        yield Part(None, np.full(B.shape, np.nan), _not_taken(B.dtype, kinds))
 
 
-def _split_list(items: Sequence[Any], shape: Shape, name: str) -> Iterator[Part]:
+def _split_list(items: Sequence[Any], shape: Shape, name: str, kinds: str) -> Iterator[Part]:
     groups: dict[tuple[np.dtype[Any], str | None], list[int]] = {}
     matrices = []
     for i, item in enumerate(items):
         refuse_masked(item, f"{name}: matrix {i}")
-        A, fault = _record(item, shape, f"{name}: matrix {i}")
+        A, fault = _record(item, shape, f"{name}: matrix {i}", kinds)
         matrices.append(A)
         groups.setdefault((A.dtype, fault), []).append(i)
     for (_, fault), places in groups.items():
@@ -156,10 +171,10 @@ def _split_list(items: Sequence[Any], shape: Shape, name: str) -> Iterator[Part]
         yield Part(where, np.stack([matrices[i] for i in places]), fault)
 
 
-def _record(item: Any, shape: Shape, name: str) -> tuple[NDArray[Any], str | None]:
+def _record(item: Any, shape: Shape, name: str, kinds: str) -> tuple[NDArray[Any], str | None]:
     """One record of a list in its own dtype.
 
-    NaN, and why, where it holds no real numbers.
+    NaN, and why, where it holds no numbers of the kinds that are taken.
     """
     try:
         A = home(as_array(item))
@@ -167,8 +182,8 @@ def _record(item: Any, shape: Shape, name: str) -> tuple[NDArray[Any], str | Non
         raise InvalidMatrixError(f"{name} is not a matrix of one size with the others") from None
     except Exception as error:  # whatever an object's own conversion may raise
         return np.full(shape, np.nan), f"cannot be read as a matrix ({type(error).__name__})"
-    if A.dtype.kind not in REAL:
-        return np.full(shape, np.nan), _not_real(A)
+    if A.dtype.kind not in kinds:
+        return np.full(shape, np.nan), _not_taken(A.dtype, kinds)
     if A.shape != shape:
         raise InvalidMatrixError(
             f"{name} has shape {A.shape}, not of one size with the others; expected {shape}"
@@ -178,17 +193,24 @@ def _record(item: Any, shape: Shape, name: str) -> tuple[NDArray[Any], str | Non
 
 def _working(A: NDArray[Any]) -> NDArray[Any]:
     """An array in its working dtype; what does not fit becomes infinite."""
-    if A.dtype == np.float64:
+    if A.dtype in (np.float64, np.complex128):
         return A
     with np.errstate(all="ignore"):
         return A.astype(working_dtype(A.dtype), copy=False)
 
 
-def _not_real(A: NDArray[Any]) -> str:
-    return f"has dtype {A.dtype}; expected real numbers"
+def _not_taken(dtype: np.dtype[Any], kinds: str) -> str:
+    if dtype.kind == "c":
+        return f"has dtype {dtype}; expected real numbers: metric='hermitian' takes complex ones"
+    return f"has dtype {dtype}; expected real {'or complex ' if 'c' in kinds else ''}numbers"
 
 
-def blocks_of(X: Any) -> Iterator[Any]:
+def wide(A: NDArray[Any]) -> NDArray[Any]:
+    """An array in float64, or complex128 where it is complex."""
+    return A.astype(np.result_type(A.dtype, np.float64))
+
+
+def blocks_of(X: Any, kinds: str = NUMBERS) -> Iterator[Any]:
     """Blocks of an array (n, k, k), a list of matrices, or an iterable of such.
 
     A function that returns such an iterable is called.
@@ -198,7 +220,7 @@ def blocks_of(X: Any) -> Iterator[Any]:
     if isinstance(X, list | tuple):
         return iter([X])
     if isinstance(X, np.ndarray) or hasattr(X, "__array__"):
-        return iter([record_stack(X)])
+        return iter([record_stack(X, kinds=kinds)])
     return iter(X)
 
 
@@ -207,7 +229,7 @@ def shape_of_block(block: Any, name: str = "X") -> Shape:
     records = records_of(block)
     if isinstance(records, list | tuple):
         return shape_of_first(records, name)
-    A = matrix_stack(records, name)
+    A = matrix_stack(records, name, NUMBERS)
     shape: Shape = A.shape if A.ndim == 2 else record_stack(A, name).shape[1:]
     return shape
 
@@ -215,12 +237,14 @@ def shape_of_block(block: Any, name: str = "X") -> Shape:
 def record_marks(block: Any, shape: Shape, name: str, key: bytes) -> tuple[int, int]:
     """Keyed fingerprint of a block's records, in any order, and their number.
 
-    The sum of BLAKE2b marks of the single records as float64: blocks add up, here or on
-    a cluster, to the same fingerprint.
+    The sum of BLAKE2b marks of the single records as float64 (complex128, where they
+    are complex): blocks add up, here or on a cluster, to the same fingerprint.
     """
     total, m = 0, 0
-    for part in split(block, shape, name):
-        rows = np.ascontiguousarray(home(part.stack), dtype="<f8").reshape(len(part.stack), -1)
+    for part in split(block, shape, name, NUMBERS):
+        stack = home(part.stack)
+        dtype = "<c16" if stack.dtype.kind == "c" else "<f8"
+        rows = np.ascontiguousarray(stack, dtype=dtype).reshape(len(stack), -1)
         for row in rows:
             mark = hashlib.blake2b(row.tobytes(), key=key[:64], digest_size=32, person=b"spdp")
             total += int.from_bytes(mark.digest(), "little")
@@ -241,25 +265,48 @@ def describe_fault(code: int, matrix: NDArray[Any], smallest: float | None = Non
         row, column = np.argwhere(~np.isfinite(matrix))[0]
         return f"is not finite: entry ({row}, {column}) is {matrix[row, column]}"
     if code == Status.NOT_SYMMETRIC:
-        with np.errstate(over="ignore"):
-            gap = np.abs(matrix.astype(np.float64) - matrix.T)
-        row, column = np.unravel_index(np.argmax(gap), gap.shape)
-        return (
-            f"is not symmetric: entries ({row}, {column}) and ({column}, {row}) "
-            f"differ by {gap.max():.3g}"
-        )
+        return _asymmetry(matrix)
     if smallest is None:
-        smallest = float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
+        smallest = float(np.linalg.eigvalsh(wide(matrix))[0])
     return f"is not positive definite: smallest eigenvalue {smallest:.3g}"
+
+
+def _asymmetry(matrix: NDArray[Any]) -> str:
+    A = wide(matrix)
+    with np.errstate(over="ignore"):
+        gap = np.abs(A - A.conj().T)
+    row, column = map(int, np.unravel_index(np.argmax(gap), gap.shape))
+    if row == column:
+        return f"is not Hermitian: entry ({row}, {row}) is {matrix[row, row]:.3g}, not real"
+    kind, other = ("Hermitian", "conjugate ") if A.dtype.kind == "c" else ("symmetric", "")
+    return (
+        f"is not {kind}: entries ({row}, {column}) and {other}({column}, {row}) "
+        f"differ by {gap.max():.3g}"
+    )
 
 
 def _badness(code: int, matrix: NDArray[Any]) -> float:
     if not np.isfinite(matrix).all():
         return np.inf
-    A = matrix.astype(np.float64)
+    A = wide(matrix)
     if code == Status.NOT_SYMMETRIC:
-        return float(np.abs(A - A.T).max() / max(np.abs(A).max(), 1e-300))
+        return float(np.abs(A - A.conj().T).max() / max(np.abs(A).max(), 1e-300))
     return -float(np.linalg.eigvalsh(A)[0])
+
+
+def check_status(
+    status: NDArray[np.uint8], A: NDArray[Any], smallest: NDArray[np.float64] | None = None
+) -> None:
+    """Raise for the first matrix of ``A`` (..., k, k) that is not OK.
+
+    ``status`` is flat.
+    """
+    bad = np.flatnonzero(status)
+    if bad.size:
+        first = int(bad[0])
+        index = tuple(int(i) for i in np.unravel_index(first, A.shape[:-2])) if A.ndim > 2 else ()
+        low = None if smallest is None else float(smallest[first])
+        raise invalid_matrix(describe_fault(int(status[first]), A[index], low), index)
 
 
 def invalid_matrix(

@@ -184,16 +184,19 @@ def strict_json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
 
 
-def seal_of(values: Mapping[str, NDArray[np.float64]], certificate: dict[str, Any]) -> str:
+def seal_of(values: Mapping[str, NDArray[Any]], certificate: dict[str, Any]) -> str:
     """SHA-256 over all values and the certificate, in one canonical form.
 
     Of each array its name, its shape and its float64 numbers (little-endian, row by
-    row), then the certificate as JSON with sorted keys and no spaces.
+    row), then the certificate as JSON with sorted keys and no spaces. A complex array
+    says so after its shape, and has real and imaginary parts in turn.
     """
     mark = sha256(b"spdp release\n")
     for name, value in values.items():
-        mark.update(json.dumps([name, *value.shape]).encode())
-        mark.update(np.ascontiguousarray(value, dtype="<f8").tobytes())
+        paired = np.iscomplexobj(value)
+        head = [name, *value.shape, *(["complex"] if paired else [])]
+        mark.update(json.dumps(head).encode())
+        mark.update(np.ascontiguousarray(value, dtype="<c16" if paired else "<f8").tobytes())
     plain = json.dumps(certificate, sort_keys=True, separators=(",", ":"), allow_nan=False)
     mark.update(plain.encode())
     return mark.hexdigest()

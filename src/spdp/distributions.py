@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
-from spdp.blocks import matrix_stack
+from spdp.blocks import matrix_stack, wide
 from spdp.charts import LOGEUCLID, chart_of
 from spdp.choices import positive
 from spdp.errors import ParameterError
@@ -45,11 +45,11 @@ class _LogLaw:
 
     def __init__(self, mean: ArrayLike, metric: str) -> None:
         self.chart = chart_of(metric)
-        M = matrix_stack(mean, "mean")
+        M = matrix_stack(mean, "mean", self.chart.kinds)
         if M.ndim != 2:
             raise ParameterError(f"mean has shape {M.shape}; expected one matrix (k, k)")
         self.location = self.chart.vector(M)
-        self.mean = M.astype(np.float64)
+        self.mean = wide(M)
         self.dimension = len(self.location)
 
     def _matrices(self, offsets: Array, size: Size) -> Array:
@@ -58,7 +58,7 @@ class _LogLaw:
         return X.reshape(*shape, *self.mean.shape)
 
     def _offsets(self, X: ArrayLike) -> Array:
-        A, k = matrix_stack(X), len(self.mean)
+        A, k = matrix_stack(X, kinds=self.chart.kinds), len(self.mean)
         if A.shape[-1] != k:
             raise ParameterError(f"X has shape {A.shape}; expected (..., {k}, {k})")
         return np.asarray(self.chart.vector(A) - self.location)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spdp.blocks import describe_fault, invalid_matrix, matrix_stack
+from spdp.blocks import check_status, matrix_stack
 from spdp.errors import InvalidMatrixError, ParameterError
 from spdp.kernels import Status, base, kernels_for, reference, size_of
 
@@ -42,19 +42,6 @@ __all__ = [
 Array = NDArray[np.float64]
 
 
-def _check(status: NDArray[np.uint8], A: NDArray[Any], smallest: Array | None = None) -> None:
-    """Raise for the first matrix of ``A`` (..., k, k) that is not OK.
-
-    ``status`` is flat.
-    """
-    bad = np.flatnonzero(status)
-    if bad.size:
-        first = int(bad[0])
-        index = tuple(int(i) for i in np.unravel_index(first, A.shape[:-2])) if A.ndim > 2 else ()
-        low = None if smallest is None else float(smallest[first])
-        raise invalid_matrix(describe_fault(int(status[first]), A[index], low), index)
-
-
 def _flat(A: NDArray[Any]) -> NDArray[Any]:
     return A.reshape(-1, *A.shape[-2:])
 
@@ -71,7 +58,7 @@ def logm(X: ArrayLike) -> Array:
     """
     A = matrix_stack(X)
     L, status, smallest = kernels_for(A).logm(_flat(A))
-    _check(status, A, smallest)
+    check_status(status, A, smallest)
     return L.reshape(A.shape)
 
 
@@ -79,7 +66,7 @@ def expm(S: ArrayLike) -> Array:
     """Matrix exponential of symmetric matrices, the inverse of :func:`logm`."""
     A = matrix_stack(S, "S")
     E, status = kernels_for(A).expm(_flat(A))
-    _check(status, A)
+    check_status(status, A)
     if not np.isfinite(E).all():
         raise InvalidMatrixError(
             "expm overflows: an eigenvalue of S exceeds 709, the logarithm of the largest float64"
@@ -106,7 +93,7 @@ def vecd(S: ArrayLike) -> Array:
         symmetric = gap <= np.maximum(base.symmetry_tolerance(A.dtype) * big, slack)
     status = np.where(symmetric, Status.OK, Status.NOT_SYMMETRIC)
     status[~np.isfinite(big)] = Status.NOT_FINITE
-    _check(status.astype(np.uint8), A)
+    check_status(status.astype(np.uint8), A)
     return base.vecd(0.5 * F + 0.5 * F.transpose(0, 2, 1)).reshape(*A.shape[:-2], -1)
 
 
@@ -173,7 +160,7 @@ def mean_logeuclid(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Arra
         w = np.full(n, 1.0 / n) if weights is None else weights
         return expm(np.einsum("n,...nij->...ij", w, logm(A)))
     total, status, smallest = kernels_for(A).log_sum(A, weights)
-    _check(status, A, smallest)
+    check_status(status, A, smallest)
     return expm(total / n if weights is None else total)
 
 
@@ -191,11 +178,11 @@ def log_cholesky(X: ArrayLike) -> Array:
     prepared = reference.prepare(_flat(A))
     odd = prepared.exponent % 2  # roots of even powers of two are exact
     try:
-        _check(prepared.status, A)
+        check_status(prepared.status, A)
         L = np.linalg.cholesky(np.ldexp(prepared.stack, odd[:, None, None]))
     except np.linalg.LinAlgError:
         _, status, smallest = kernels_for(A).logm(_flat(A))
-        _check(status, A, smallest)
+        check_status(status, A, smallest)
         raise
     L = np.ldexp(L, ((prepared.exponent - odd) // 2)[:, None, None])
     return vector_of(L).reshape(*A.shape[:-2], -1)

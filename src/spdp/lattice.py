@@ -55,12 +55,12 @@ def encode(X: Any, domain: Domain, chart: Chart = LOGEUCLID) -> Ints:
 
     Σ q² ≤ 2⁶⁰ for each, whatever the input.
     """
-    block = X if isinstance(X, list | tuple) else record_stack(X)
+    block = X if isinstance(X, list | tuple) else record_stack(X, kinds=chart.kinds)
     shape = shape_of_block(block)
     region = check_domain(domain).region(shape[-1], chart)
     q = np.zeros((len(block), len(region.center)), np.int64)
     fault: Fault = None
-    for part in split(block, shape, "X"):
+    for part in split(block, shape, "X", chart.kinds):
         rows, status = chart.encode(part.stack, region, kernels_for(part.stack))
         q[slice(None) if part.places is None else part.places] = home(rows)
         fault = first_fault(fault, fault_of(part, status))
@@ -78,7 +78,7 @@ def exact_sum(X: Any, domain: Domain, on_invalid: str = "raise", chart: Chart = 
     policy = choose(OnInvalid, on_invalid, "on_invalid")
     check_domain(domain)
     total, n, shape = None, 0, None
-    for block in blocks_of(X):
+    for block in blocks_of(X, chart.kinds):
         shape = shape or shape_of_block(block)
         region, explain = domain.region(shape[-1], chart), policy is OnInvalid.RAISE
         part, m, fault = sum_block(block, chart, region, shape, explain=explain)
@@ -103,7 +103,7 @@ def sum_block(
 ) -> tuple[Ints, int, Fault]:
     """Exact sum of one block, its number of records, and its first unusable one."""
     total, m, fault = np.zeros(len(region.center), np.int64), 0, None
-    for part in split(block, shape, name):
+    for part in split(block, shape, name, chart.kinds):
         chosen = kernels or kernels_for(part.stack)
         rows, status = chart.lattice_sum(part.stack, region, chosen)
         total += rows

@@ -136,7 +136,7 @@ class _Mechanism(ABC):
         simulation. With a ``ledger``, the cost is committed to it before any noise is
         drawn.
         """
-        A = matrix_stack(summary, "summary")
+        A = matrix_stack(summary, "summary", self.chart.kinds)
         if A.ndim != 2:
             raise ParameterError(f"summary has shape {A.shape}; expected one matrix (k, k)")
         k = len(A)

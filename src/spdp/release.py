@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from spdp.certificate import Certificate, seal_of, strict_json
 from spdp.errors import DataError, ParameterError
+from spdp.plain import numbers
 from spdp.privacy.account import Account
 from spdp.privacy.bounds import Bound
 from spdp.privacy.laws import Spec, law_of, mean_of, quantiles
@@ -31,12 +32,13 @@ PLAIN = json.JSONEncoder(allow_nan=False)
 CERTIFICATE, REPORT = "certificate.json", "report.html"
 MEAN = "mean"  # name of the value of a mean
 
-Values = Mapping[str, NDArray[np.float64]]
+Array = NDArray[Any]  # of float64 numbers, or complex128 where matrices are Hermitian
+Values = Mapping[str, Array]
 
 
 def publish(
     account: Account,
-    value: NDArray[np.float64] | Values,
+    value: Array | Values,
     error: Spec | Bound | None,
     **facts: Any,
 ) -> "Release":
@@ -47,7 +49,7 @@ def publish(
     known of it.
     """
     seed = account.random_state
-    values = {name: np.asarray(array, float) for name, array in _named(value).items()}
+    values = {name: numbers(array) for name, array in _named(value).items()}
     if error is None:
         facts.setdefault("error_bound", None)
     elif isinstance(error, Bound):
@@ -80,23 +82,23 @@ def publish(
     return release
 
 
-def _named(value: NDArray[np.float64] | Values) -> Values:
+def _named(value: Array | Values) -> Values:
     return value if isinstance(value, Mapping) else {MEAN: value}
 
 
-def _npy(value: NDArray[np.float64]) -> bytes:
+def _npy(value: Array) -> bytes:
     file = io.BytesIO()
     np.save(file, value)
     return file.getvalue()
 
 
-def _frozen(value: NDArray[np.float64]) -> NDArray[np.float64]:
+def _frozen(value: Array) -> Array:
     """A copy for good: bytes, unlike an array's own memory, stay read-only."""
-    copy = np.array(value, dtype=np.float64)
-    return np.frombuffer(copy.tobytes()).reshape(copy.shape)
+    own = numbers(value)
+    return np.frombuffer(own.tobytes(), own.dtype).reshape(own.shape)
 
 
-def _load(folder: Path, name: str, shape: list[int]) -> NDArray[np.float64]:
+def _load(folder: Path, name: str, shape: list[int]) -> Array:
     """An array of a release, or what is wrong with its file."""
     if not name.isidentifier():
         raise DataError(f"{folder}: {CERTIFICATE} names an array {name!r}")
@@ -106,10 +108,10 @@ def _load(folder: Path, name: str, shape: list[int]) -> NDArray[np.float64]:
         value = np.load(io.BytesIO(data), allow_pickle=False)
     except Exception as error:  # the many ways in which a damaged file shows
         raise DataError(f"{folder} does not hold a release: {error}") from None
-    right = isinstance(value, np.ndarray) and value.dtype == np.float64
+    right = isinstance(value, np.ndarray) and value.dtype in (np.float64, np.complex128)
     if not right or list(value.shape) != shape or not np.isfinite(value).all():
         size = "×".join(map(str, shape))
-        raise DataError(f"{folder}: {file.name} does not hold {size} float64 numbers")
+        raise DataError(f"{folder}: {file.name} does not hold {size} float64 or complex128 numbers")
     if data != _npy(value):
         raise DataError(f"{folder}: edited or damaged; {file.name} is not what was sealed")
     return np.asarray(value)
@@ -140,8 +142,8 @@ class Release:
     Attributes
     ----------
     value : array
-        What was released, read-only: a matrix (k, k), or several (p, k, k);
-        ``numpy.asarray(release)`` is a copy of it.
+        What was released, read-only: a matrix (k, k), or several (p, k, k), complex
+        where they are Hermitian; ``numpy.asarray(release)`` is a copy of it.
     values : dict of arrays
         All that was released, by name; ``value`` is the first of them.
     certificate : dict
@@ -153,7 +155,7 @@ class Release:
 
     def __init__(
         self,
-        value: NDArray[np.float64] | Values,
+        value: Array | Values,
         certificate: dict[str, Any],
         signature: dict[str, str] | None = None,
     ) -> None:
@@ -172,11 +174,11 @@ class Release:
         return np.array(self.value, dtype=dtype)
 
     @property
-    def value(self) -> NDArray[np.float64]:
+    def value(self) -> Array:
         return next(iter(self.values.values()))
 
     @property
-    def values(self) -> dict[str, NDArray[np.float64]]:
+    def values(self) -> dict[str, Array]:
         return dict(self.__dict__["_values"])
 
     @property

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
+from spdp import Ball, private_mean
 from spdp.data import open_records
 from spdp.data.formats import FORMATS, SUFFIXES, TENSOR_ORDERS, base, nifti
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError, InvalidMatrixError, ParameterError
 
 h5py = pytest.importorskip("h5py")
 zarr = pytest.importorskip("zarr")
@@ -427,15 +428,24 @@ def test_arrays_that_are_no_real_matrices(tmp_path, X):
     for shape, A in shapes.items():
         np.save(tmp_path / "shape.npy", A)
         assert f"shape.npy: array of shape {shape}; expected" in refusal(tmp_path / "shape.npy")
-    for A in (np.full((2, 2, 2), "a"), X + 1j, X > 0, np.array([X, None], dtype=object)[:, None]):
+    for A in (np.full((2, 2, 2), "a"), X > 0, np.array([X, None], dtype=object)[:, None]):
         np.save(tmp_path / "a.npy", A.reshape(-1, *A.shape[-1:] * 2), allow_pickle=True)
         assert f"a.npy: dtype {A.dtype}; expected real numbers" in refusal(tmp_path / "a.npy")
-    write(tmp_path / "a.h5", X + 1j)
-    assert "expected real numbers" in refusal(tmp_path / "a.h5")
-    write(tmp_path / "a.zarr", X + 1j)
-    assert "expected real numbers" in refusal(tmp_path / "a.zarr")
     write(tmp_path / "a.nii", X + 1j)
     assert "expected real numbers" in refusal(tmp_path / "a.nii")
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "packed.npz", "a.h5", "a.zarr"])
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_files_are_read_as_they_are(tmp_path, small_blocks, X, name, dtype):
+    """The metric takes them or says which one does."""
+    Z = (X + 1j * np.triu(X, 1)).astype(dtype)
+    source = open_records(write(tmp_path / name, Z))
+    assert contents(source).dtype == source.dtype == dtype
+    np.testing.assert_array_equal(contents(source), Z)
+    options = {"epsilon": 1.0, "delta": 1e-6, "domain": Ball(1.0), "on_invalid": "center"}
+    with pytest.raises(InvalidMatrixError, match=rf"{name} has dtype .* metric='hermitian'"):
+        private_mean(source, **options)
 
 
 @pytest.mark.parametrize(

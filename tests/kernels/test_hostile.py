@@ -63,6 +63,23 @@ def hostile(rng, n, k, dtype):
         return X.astype(dtype)
 
 
+def records(rng, n, k, chart):
+    """Hostile records of a dtype that the chart takes."""
+    dtype = rng.choice([np.float32, np.float64])
+    X = hostile(rng, n, k, dtype)
+    if "c" not in chart.kinds or rng.random() < 0.3:
+        return X
+    Z = X.astype(np.complex64 if dtype is np.float32 else np.complex128)
+    Z.imag = hostile(rng, n, k, dtype)  # mostly not Hermitian
+    skew = np.triu(Z.imag, 1) * 10.0 ** rng.uniform(-20, 0, (n, 1, 1))
+    fine = rng.random(n) < 0.7
+    Z.imag[fine] = (skew - skew.transpose(0, 2, 1))[fine]
+    phase = np.exp(2j * np.pi * rng.random((n, k))).astype(Z.dtype)  # a positive one stays so
+    turned = rng.random(n) < 0.5
+    Z[turned] = (phase[:, :, None] * X * phase[:, None, :].conj())[turned]
+    return Z
+
+
 def exact_squares(q):
     """Σ q² of each row as Python integers, from halves whose sums cannot overflow."""
     high, low = np.abs(q) >> 15, np.abs(q) & 0x7FFF
@@ -85,7 +102,7 @@ def attack(backend, chart, count, seed):
     with np.errstate(all="ignore"):
         while done < count:
             k, n = int(rng.choice([1, 2, 3, 4, 5, 7, 9, 11, 13])), int(rng.integers(300, 1500))
-            X = hostile(rng, n, k, rng.choice([np.float32, np.float64]))
+            X = records(rng, n, k, chart)
             if chart.dimension(k) == 0:
                 continue
             region = region_of(rng, k, chart)

@@ -202,6 +202,16 @@ def test_a_paid_release_is_recovered(ledger):
             ledger.recover(entry)
 
 
+def test_complex_values_are_recovered(ledger):
+    value = np.array([[2.0, -1j], [1j, complex(3.0, -0.0)]])
+    account = Account(Budget.gaussian(0.1, 1e-6), ledger=ledger)
+    account.measure(Stated(), np.zeros(1, np.int64))
+    account.keep(value, {})
+    again, _ = ledger.recover(1)
+    assert again.dtype == np.complex128
+    assert again.tobytes() == value.tobytes()
+
+
 def test_only_who_paid_stores_and_once(ledger):
     entry = ledger.spend(mechanism="tangent-gaussian", mu=0.01)
     for stranger in (Ledger(ledger.path), copy.deepcopy(ledger)):

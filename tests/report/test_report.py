@@ -57,6 +57,13 @@ def prose(page):
     return html.unescape(page[: page.index("<summary>Certificate")])
 
 
+def test_a_complex_matrix_is_drawn_in_two_parts(release):
+    page = html_report(Release(release.value + 0j, release.certificate))
+    assert "real part." in page
+    assert "imaginary part." in page
+    assert "ellips" not in prose(page)
+
+
 def test_page_is_complete(release):
     page = html_report(release)
     for word in ("differentially private", "heat map", "error law", "Certificate", "at most"):

@@ -14,6 +14,7 @@ from spdp import (
     TraceBounds,
     private_mean,
 )
+from spdp.charts import CHARTS
 from spdp.data import source
 from spdp.engines import base as engine_base
 from spdp.frame import Frame
@@ -54,7 +55,7 @@ def transcripts(count, seed, options, budgets=(0.1, 1.0, 10.0, 60.0)):
         k, radius = int(rng.integers(1, 4)), float(rng.choice([0.5, 5.0]))
         low, high = np.exp(-radius), np.exp(radius)
         domain = (Ball(radius), EigenvalueBounds(low, high), TraceBounds(low, k * high))[i % 3]
-        X, other = datasets(rng, k, radius)
+        X, other = datasets(rng, k, radius, CHARTS[options.get("metric", "logeuclid")])
         shares.append(audit(means(domain, rng.choice(budgets), **options), X, other, seed=i))
     return np.array(shares)
 
@@ -65,6 +66,12 @@ def test_means_pass(name):
     assert shares.max() <= 1
     # the neighbours are near the worst case: the audit can see
     assert shares.max() > 0.9
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_means_of_hermitian_matrices_pass(name):
+    shares = transcripts(60, 31, {**STATISTICS[name], "metric": "hermitian"})
+    assert 0.8 < shares.max() <= 1
 
 
 @pytest.mark.audit

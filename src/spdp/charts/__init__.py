@@ -3,6 +3,7 @@
 from typing import Any
 
 from spdp.charts.base import Chart, clip_to_ball
+from spdp.charts.hermitian import Hermitian
 from spdp.charts.logchol import LogCholesky
 from spdp.charts.logeuclid import LogEuclidean
 from spdp.charts.offlog import OffLog
@@ -12,7 +13,7 @@ from spdp.errors import ParameterError
 
 __all__ = ["CHARTS", "LOGEUCLID", "Chart", "Product", "chart_of", "clip_to_ball"]
 
-TABLE = (LogEuclidean(), LogCholesky(), OffLog())
+TABLE = (LogEuclidean(), LogCholesky(), OffLog(), Hermitian())
 CHARTS: dict[str, Chart] = {chart.name: chart for chart in TABLE}
 LOGEUCLID = CHARTS["logeuclid"]  # what is meant where nobody names a metric
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spdp.blocks import REAL
 from spdp.charts.spectra import largest_eigenvalue
 from spdp.kernels import Kernels, Region
 from spdp.kernels.base import Array, Codes, Ints, own_kernels
@@ -33,10 +34,13 @@ class Chart(ABC):
         What ``metric=`` calls it, and certificates.
     distance : str
         What its distance is called in words.
+    kinds : str
+        Kinds of dtypes of the matrices it takes: real ones, unless it says otherwise.
     """
 
     name: str
     distance: str
+    kinds: str = REAL
     parts: int | None = None  # matrices of one record, where there are several
 
     @property

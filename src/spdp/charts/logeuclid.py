@@ -21,10 +21,16 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 class LogEuclidean(Chart):
-    """SPD matrices with the log-Euclidean metric (Arsigny et al. 2007)."""
+    """SPD matrices with the log-Euclidean metric (Arsigny et al. 2007).
+
+    Regions, projections and the Jacobian are written in terms of :meth:`fold`,
+    :meth:`unfold`, :meth:`logarithms` and :meth:`log_vectors`: they hold for any
+    matrices with real eigenvalues.
+    """
 
     name = "logeuclid"
     distance = "log-Euclidean"
+    pairs = 1  # coordinates of an entry above the diagonal
 
     def dimension(self, k: int) -> int:
         return dimension(k)
@@ -32,13 +38,36 @@ class LogEuclidean(Chart):
     def size(self, d: int) -> int:
         return size_of(d)
 
+    def fold(self, S: NDArray[Any]) -> Array:
+        """Vectors of logarithms, of the same norm."""
+        return vecd_exact(S)
+
+    def unfold(self, v: Array) -> NDArray[Any]:
+        """Logarithms of vectors, the inverse of :meth:`fold`."""
+        return invvecd(v)
+
+    def logarithms(self, M: Any) -> NDArray[Any]:
+        """Logm of matrices (..., k, k), or an error that names the invalid one."""
+        return logm(M)
+
+    def log_vectors(
+        self, X: NDArray[Any], low: float, high: float, kernels: Kernels
+    ) -> tuple[Array, Codes]:
+        """Vectors (m, d) of a stack, log-eigenvalues clipped to [low, high]."""
+        return kernels.log_vectors(X, low, high)
+
+    def extremes(self, Y: Array, kernels: Kernels) -> tuple[Array, Array]:
+        """Smallest and largest log-eigenvalue of each vector (m, d)."""
+        w, _, _ = kernels.eigh(self.unfold(Y))
+        return w[:, 0], w[:, -1]
+
     def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Codes]:
-        return kernels.log_vectors(X, -np.inf, np.inf)
+        return self.log_vectors(X, -np.inf, np.inf, kernels)
 
     def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
-        Y, status = kernels.log_vectors(X, region.log_low, region.log_high)
+        Y, status = self.log_vectors(X, region.log_low, region.log_high, kernels)
         at_center(Y, status, region)
-        if ball_binds(region):
+        if self.ball_binds(region):
             Y = clip_to_ball(Y, region.center, region.radius)
         return Y, status
 
@@ -57,53 +86,55 @@ class LogEuclidean(Chart):
         A matrix of float64 numbers resolves eigenvalues down to about k·2⁻⁵² of the
         largest. Most vectors are far from both limits and are returned as they are.
         """
-        spread = -log(8.0 * size_of(v.shape[-1]) * EPS)
+        spread = -log(8.0 * self.size(v.shape[-1]) * EPS)
         if np.vdot(v, v) <= (0.5 * spread) ** 2:  # no eigenvalue exceeds the norm
             return v
-        w, V = np.linalg.eigh(invvecd(v))
+        w, V = np.linalg.eigh(self.unfold(v))
         top = np.clip(w[..., -1:], -LARGEST_LOG + spread, LARGEST_LOG)
         clamped = np.clip(w, top - spread, top)
-        return v if (clamped == w).all() else vecd_exact(compose(V, clamped))
+        return v if (clamped == w).all() else self.fold(compose(V, clamped))
 
     def matrices(self, v: Array) -> Array:
         """Expm(invvecd v), positive definite in float64 whatever v is."""
         S = invvecd(self.representable(v))
         if S.ndim == 2 and len(S) >= ALONE:
             w, V = np.linalg.eigh(S)
-            return compose(V, np.exp(w))
+            return np.asarray(compose(V, np.exp(w)))
         return expm(S)
 
     def ball(self, center: Array | None, radius: float, k: int) -> Region:
-        at = np.zeros(dimension(k)) if center is None else center
+        at = np.zeros(self.dimension(k)) if center is None else center
         return Region(-np.inf, np.inf, at, radius)
 
     def bounded(self, low: float, high: float, k: int) -> Region:
         """The ball around √(low·high)·I of radius (√k/2)·ln(high/low)."""
         log_low, log_high = float(np.log(low)), float(np.log(high))
-        center = np.zeros(dimension(k))
+        center = np.zeros(self.dimension(k))
         center[:k] = 0.5 * (log_low + log_high)
         radius = 0.5 * float(np.sqrt(k)) * (log_high - log_low)
         return Region(log_low, log_high, center, radius)
 
     def blocks(self, k: int) -> list[Array]:
         """Trace, traceless diagonal, off-diagonal part."""
-        return diagonal_blocks(k, dimension(k))
+        return diagonal_blocks(k, self.dimension(k))
 
     def log_jacobian(self, M: Any) -> Any:
         r"""ln J, J(X) = (1/det X)·Π_{i<j} (ln λ_i − ln λ_j)/(λ_i − λ_j).
+
+        A factor counts once for each coordinate of the entry (i, j).
 
         Stable for coinciding eigenvalues: with l = ln λ and t = l_i − l_j, the
         logarithm of a factor is −(l_i + l_j)/2 − ln(sinh(t/2)/(t/2)), which is even and
         smooth in t.
         """
-        l = np.linalg.eigvalsh(logm(M))
+        l = np.linalg.eigvalsh(self.logarithms(M))
         i, j = upper_triangle(l.shape[-1])
         pairs = 0.5 * (l[..., i] + l[..., j]) + log_sinhc(0.5 * np.abs(l[..., i] - l[..., j]))
-        return -l.sum(axis=-1) - pairs.sum(axis=-1)
+        return -l.sum(axis=-1) - self.pairs * pairs.sum(axis=-1)
 
     def traced(self, low: float, trace: float, k: int) -> Region:
         """Log-eigenvalues from ln low to ln(trace − (k − 1)·low), in their ball."""
-        center = np.zeros(dimension(k))
+        center = np.zeros(self.dimension(k))
         log_high = float(np.log(largest_eigenvalue(low, trace, k)))
         center[:k], radius = trace_ball(low, trace, k)
         return Region(float(np.log(low)), log_high, center, radius)
@@ -112,10 +143,10 @@ class LogEuclidean(Chart):
         """At the ball's surface, or with an eigenvalue at an end of the interval."""
         edge = super().at_edge(Y, region, kernels)
         if np.isfinite(region.log_low):
-            w, _, _ = kernels.eigh(invvecd(Y))
+            lowest, highest = self.extremes(Y, kernels)
             slack = EDGE * (region.log_high - region.log_low)
-            low, high = w[:, 0] <= region.log_low + slack, w[:, -1] >= region.log_high - slack
-            edge |= low | high
+            edge |= lowest <= region.log_low + slack
+            edge |= highest >= region.log_high - slack
         return edge
 
     def project(self, v: Array, region: Region) -> Array:
@@ -130,9 +161,19 @@ class LogEuclidean(Chart):
             away = v - region.center  # no eigenvalue is further from the middle than its norm
             if np.vdot(away, away) <= (0.5 * (region.log_high - region.log_low)) ** 2:
                 return v
-            w, V = np.linalg.eigh(invvecd(v))
-            v = vecd_exact(compose(V, np.clip(w, region.log_low, region.log_high)))
-        return clip_to_ball(v, region.center, region.radius) if ball_binds(region) else v
+            w, V = np.linalg.eigh(self.unfold(v))
+            v = self.fold(compose(V, np.clip(w, region.log_low, region.log_high)))
+        return clip_to_ball(v, region.center, region.radius) if self.ball_binds(region) else v
+
+    def ball_binds(self, region: Region) -> bool:
+        """Whether the ball leaves out some matrices whose log-eigenvalues are allowed.
+
+        Around t·I, the centre of every region with an interval, the farthest of them
+        have all k log-eigenvalues at the end of the interval that is farther from t.
+        """
+        t, k = float(region.center[0]), self.size(len(region.center))
+        farthest = max(region.log_high - t, t - region.log_low)
+        return k * farthest * farthest > (region.radius * (1.0 + 1e-12)) ** 2
 
 
 def log_sinhc(u: Array) -> Array:
@@ -140,14 +181,3 @@ def log_sinhc(u: Array) -> Array:
     safe = np.where(u > 0, u, 1.0)
     large = u + np.log1p(-np.exp(-2.0 * safe)) - np.log(2.0 * safe)
     return np.where(u > 1e-2, large, u * u / 6.0 - u**4 / 180.0)
-
-
-def ball_binds(region: Region) -> bool:
-    """Whether the ball leaves out some matrices whose log-eigenvalues are allowed.
-
-    Around t·I, the centre of every region with an interval, the farthest of them have
-    all k log-eigenvalues at the end of the interval that is farther from t.
-    """
-    t, k = float(region.center[0]), size_of(len(region.center))
-    farthest = max(region.log_high - t, t - region.log_low)
-    return k * farthest * farthest > (region.radius * (1.0 + 1e-12)) ** 2

@@ -29,7 +29,7 @@ class Product(Chart):
 
     def __init__(self, base: Chart, parts: int) -> None:
         self.base, self.parts = base, parts
-        self.name, self.distance = base.name, base.distance
+        self.name, self.distance, self.kinds = base.name, base.distance, base.kinds
 
     @property
     def key(self) -> str:

@@ -261,8 +261,8 @@ def load_matrix(center: Path | None) -> Any:
         matrix = np.load(center, allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
         raise DataError(f"{center}: cannot be read as a matrix, .npy ({error})") from None
-    if not isinstance(matrix, np.ndarray) or matrix.dtype.kind not in "iuf":
-        raise DataError(f"{center}: does not hold a matrix of real numbers, .npy")
+    if not isinstance(matrix, np.ndarray) or matrix.dtype.kind not in "iufc":
+        raise DataError(f"{center}: does not hold a matrix of numbers, .npy")
     return matrix
 
 

@@ -61,10 +61,12 @@ def print_json(content: Any) -> None:
 
 def present(release: "Release", written: list[Path], as_json: bool = False) -> None:
     """Show a release: as JSON, or its main facts with its files or its matrix."""
+    from spdp.plain import plain
+
     if as_json:
-        content = {"value": release.value.tolist(), "certificate": release.certificate}
+        content = {"value": plain(release.value), "certificate": release.certificate}
         if len(release.values) > 1:
-            content["values"] = {name: array.tolist() for name, array in release.values.items()}
+            content["values"] = {name: plain(array) for name, array in release.values.items()}
         print_json(content)
         return
     import numpy as np
@@ -203,11 +205,11 @@ def check_free(*files: Path) -> None:
 
 def _rescue(release: "Release", ledger: "Ledger | None") -> str:
     """How to get a release that was paid for but not written."""
+    from spdp.plain import plain
+
     if ledger is None:
         return "no ledger keeps it, and running the command again makes a second release"
-    value = release.value.tolist()
-    if len(release.values) > 1:
-        value = {name: array.tolist() for name, array in release.values.items()}
+    value = plain(release.values if len(release.values) > 1 else release.value)
     entry = [entry["id"] for entry in ledger.history() if entry["value"] == value][-1]
     file = shlex.quote(str(ledger.path))
     return f"it is paid for and kept: spdp ledger recover {file} {entry} -o DIR"

@@ -62,6 +62,7 @@ def _with(source: Source, read: Any, chunks: Sequence[Any] | None, names: Iterab
         rereadable=source.rereadable,
         chunks=chunks,
         sizes=source.sizes,
+        dtype=source.dtype,
         parts=source.parts,
         device=source.device,
         columns=(*source.columns, *names),

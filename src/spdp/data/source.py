@@ -60,6 +60,8 @@ class Source:
         objects, or functions of no argument that can be pickled.
     sizes : sequence of int, optional
         Number of records of each chunk.
+    dtype : numpy dtype, optional
+        Of all records, where an array or a file has one; public.
     parts : int, optional
         p, where a record is p matrices: blocks are ``(m, p, k, k)`` then.
     columns : tuple of str
@@ -83,6 +85,7 @@ class Source:
         rereadable: bool = True,
         chunks: Sequence[Any] | None = None,
         sizes: Sequence[int] | None = None,
+        dtype: np.dtype[Any] | None = None,
         parts: int | None = None,
         columns: tuple[str, ...] = (),
         record: Unit = Unit.RECORD,
@@ -96,6 +99,7 @@ class Source:
         self.rereadable = rereadable
         self.chunks = chunks
         self.sizes = sizes
+        self.dtype = dtype
         self.parts = parts
         self.columns = columns
         self.record = record
@@ -185,6 +189,7 @@ def chain(parts: Sequence[Source]) -> Source:
         rereadable=all(part.rereadable for part in parts),
         chunks=_joined([part.chunks for part in parts]),
         sizes=_joined([part.sizes for part in parts]),
+        dtype=_widest([part.dtype for part in parts]),
         columns=first.columns,
         record=first.record,
         advise=_by_part(parts),
@@ -214,6 +219,12 @@ def _joined(lists: list[Sequence[Any] | None]) -> list[Any] | None:
     return None if None in lists else [item for some in lists for item in some or ()]
 
 
+def _widest(dtypes: list[np.dtype[Any] | None]) -> np.dtype[Any] | None:
+    """The dtype that holds the numbers of all parts whose dtype is known."""
+    known = [dtype for dtype in dtypes if dtype is not None]
+    return np.result_type(*known) if known else None
+
+
 def _from_array(A: NDArray[Any], name: str) -> Source:
     shape, device = A.shape[1:], on_device(A)
     parts = shape[0] if len(shape) == 3 else None
@@ -223,7 +234,7 @@ def _from_array(A: NDArray[Any], name: str) -> Source:
     def read() -> Iterator[Any]:
         return (A[i : i + step] for i in starts)
 
-    return _of_shape(read, shape, len(A), name, device=device)
+    return _of_shape(read, shape, len(A), name, device=device, dtype=A.dtype)
 
 
 def _from_list(items: Sequence[Any], name: str) -> Source:
@@ -277,6 +288,7 @@ def _from_dask(array: Any, name: str) -> Source:
         name,
         chunks=chunks,
         sizes=list(map(int, whole.chunks[0])) if known else None,
+        dtype=array.dtype,
     )
 
 

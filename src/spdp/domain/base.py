@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spdp.blocks import describe_fault, invalid_matrix, matrix_stack
+from spdp.blocks import check_status, matrix_stack
 from spdp.charts import LOGEUCLID, Chart, clip_to_ball
 from spdp.errors import ParameterError
 from spdp.kernels import Region, kernels_for
@@ -60,20 +60,16 @@ class Domain(ABC):
 
         Those inside it are returned as they are.
         """
-        A = matrix_stack(X)
+        A = matrix_stack(X, kinds=chart.kinds)
         F = A.reshape(-1, *A.shape[-2:])
         region = self.region(A.shape[-1], chart)
         Y, status = chart.vectors(F, region, kernels_for(F))
-        bad = np.flatnonzero(status)
-        if bad.size:
-            first = int(bad[0])
-            index = tuple(map(int, np.unravel_index(first, A.shape[:-2]))) if A.ndim > 2 else ()
-            raise invalid_matrix(describe_fault(int(status[first]), F[first]), index)
+        check_status(status, A)
         return chart.matrices(clip_to_ball(Y, region.center, region.radius)).reshape(A.shape)
 
     def contains(self, X: ArrayLike, chart: Chart = LOGEUCLID) -> Any:
         """Whether each matrix lies in the domain, up to the rounding of a logarithm."""
-        Y = chart.vector(matrix_stack(X))
+        Y = chart.vector(matrix_stack(X, kinds=chart.kinds))
         region = self.region(chart.size(Y.shape[-1]), chart)
         gap = np.sqrt(((Y - chart.project(Y, region)) ** 2).sum(axis=-1))
         return gap <= LOOSE * max(1.0, region.radius)

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from spdp.blocks import matrix_stack
-from spdp.charts import Chart
+from spdp.blocks import NUMBERS, check_kind, matrix_stack, wide
+from spdp.charts import CHARTS, Chart
 from spdp.choices import positive
 from spdp.domain.base import Domain
 from spdp.errors import ParameterError
 from spdp.kernels import Region
+from spdp.plain import array_of, plain
 
 __all__ = ["Ball", "CorrelationBounds", "EigenvalueBounds", "TraceBounds"]
 
@@ -24,7 +25,7 @@ class Ball(Domain):
     radius : float
         r > 0, in the metric's distance.
     center : array (k, k), optional
-        SPD matrix.
+        SPD matrix, or a Hermitian one where records are.
     """
 
     radius: float
@@ -39,12 +40,14 @@ class Ball(Domain):
             raise ParameterError(f"radius must lie between 1e-100 and 1e100, got {r!r}")
         object.__setattr__(self, "radius", r)
         if self.center is not None:
-            C = np.array(matrix_stack(self.center, "center"), dtype=np.float64)
+            given = array_of(self.center) if isinstance(self.center, dict) else self.center
+            C = wide(matrix_stack(given, "center", NUMBERS))
             if C.ndim != 2:
                 raise ParameterError(f"center has shape {C.shape}; expected one matrix (k, k)")
             C.setflags(write=False)
             object.__setattr__(self, "center", C)
-            self.region(len(C))  # raises now if the centre is not SPD
+            charts = (chart for chart in CHARTS.values() if C.dtype.kind in chart.kinds)
+            self.region(len(C), next(charts))  # raises now if the centre is not SPD
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ball) and self.describe() == other.describe()
@@ -59,10 +62,11 @@ class Ball(Domain):
             raise ParameterError(
                 f"the domain's centre is {self.center.shape}, the records are ({k}, {k})"
             )
+        check_kind(self.center.dtype, chart.kinds, "the domain's centre")
         return chart.ball(chart.vector(self.center), self.radius, k)
 
     def describe(self) -> dict[str, Any]:
-        center = None if self.center is None else self.center.tolist()
+        center = None if self.center is None else plain(self.center)
         return {"type": "Ball", "radius": self.radius, "center": center}
 
 

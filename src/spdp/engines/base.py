@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spdp.blocks import Block, invalid_matrix, record_marks
+from spdp.blocks import Block, check_kind, invalid_matrix, record_marks
 from spdp.charts import Chart
 from spdp.choices import OnInvalid
 from spdp.data.source import Source
@@ -56,7 +56,13 @@ class Engine(ABC):
         classes: Sequence[Any] | None = None,
         ranges: Array | None = None,
     ) -> Task:
-        """What to do with the blocks of a source."""
+        """What to do with the blocks of a source.
+
+        One whose dtype as a whole the chart does not take is an error, whatever
+        ``on_invalid``: that dtype is public.
+        """
+        if source.dtype is not None:
+            check_kind(source.dtype, chart.kinds, source.name)
         explain = on_invalid is OnInvalid.RAISE
         labels = None if classes is None else tuple(classes)
         return Task(chart, region, source.shape, source.name, self.kernels, explain, labels, ranges)

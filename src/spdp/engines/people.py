@@ -73,7 +73,7 @@ def cells_of(block: Any, task: Task) -> Cells:
 def _codes(block: Any, task: Task, m: int) -> tuple[Ints, Fault]:
     """Lattice points (m, d) of a block's records, and the first unusable one."""
     Q, fault = np.zeros((m, len(task.region.center)), np.int64), None
-    for part in split(block, task.shape, task.name):
+    for part in split(block, task.shape, task.name, task.chart.kinds):
         kernels = kernels_for(part.stack, task.kernels)
         codes, status = task.chart.encode(part.stack, task.region, kernels)
         if part.places is None:

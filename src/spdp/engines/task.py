@@ -109,7 +109,7 @@ def vectors_of(block: Any, task: Task) -> Vectors:
     pieces, m = [], 0
     columns, fault = beside_of(block, task)
     places: list[Any] = []
-    for part in split(block, task.shape, task.name):
+    for part in split(block, task.shape, task.name, task.chart.kinds):
         Y, status = task.chart.vectors(
             part.stack, task.region, kernels_for(part.stack, task.kernels)
         )

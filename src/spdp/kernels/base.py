@@ -143,7 +143,12 @@ def size_of(d: int) -> int:
 
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """float32 for records stored as such in any byte order, float64 for all others."""
+    """float32 for records stored as such in any byte order, float64 for all others.
+
+    complex64 and complex128, likewise, for records of complex numbers.
+    """
+    if dtype.kind == "c":
+        return np.dtype(np.complex64 if dtype.itemsize == 8 else np.complex128)
     return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize == 4 else np.float64)
 
 
@@ -211,7 +216,7 @@ def _unfolding(k: int) -> tuple[NDArray[np.intp], Array]:
     return places, divisor
 
 
-def compose(V: Array, values: Array) -> Array:
-    """V diag(values) Vᵀ, exactly symmetric."""
-    S = (V * values[..., None, :]) @ np.swapaxes(V, -1, -2)
-    return np.asarray(0.5 * (S + np.swapaxes(S, -1, -2)))
+def compose(V: NDArray[Any], values: Array) -> Any:
+    """V diag(values) Vᴴ, exactly symmetric; Hermitian where V is complex."""
+    S = (V * values[..., None, :]) @ np.swapaxes(V, -1, -2).conj()
+    return np.asarray(0.5 * (S + np.swapaxes(S, -1, -2).conj()))

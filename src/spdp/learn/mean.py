@@ -149,8 +149,8 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         For the log-Euclidean metric, vecd(Logm X − Logm mean_).
         """
         check_is_fitted(self, "mean_")
-        A, k = matrix_stack(X), self.n_features_in_
+        chart, k = self._chart(), self.n_features_in_
+        A = matrix_stack(X, kinds=chart.kinds)
         if A.ndim != 3 or A.shape[1] != k:
             raise InvalidMatrixError(f"X has shape {A.shape}; expected (n, {k}, {k})")
-        chart = self._chart()
         return chart.vector(A) - chart.vector(self.mean_)

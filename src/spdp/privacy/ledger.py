@@ -21,7 +21,7 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ import numpy as np
 
 from spdp.choices import positive
 from spdp.errors import LedgerError, ParameterError
+from spdp.plain import array_of, plain
 from spdp.privacy.balance import Balance, BudgetExceeded, total_budget
 from spdp.privacy.costs import Budget, pure_mu
 from spdp.privacy.fingerprint import checked_key, fingerprint, fingerprint_text
@@ -259,7 +260,7 @@ class Ledger:
         Only the object that paid may do so, and once. It still may when its entry was
         taken for lost.
         """
-        texts = json.dumps(_plain(value)), json.dumps(certificate)
+        texts = json.dumps(plain(value)), json.dumps(certificate)
         with self._file.open(write=True) as book:
             result = self._result(book, entry)
             if result.state == "done":
@@ -280,10 +281,7 @@ class Ledger:
                 f"{self.path}: entry {entry} is {result.state}: it was paid for, but no result "
                 "was stored"
             )
-        stored, certificate = json.loads(result.value), json.loads(result.certificate)
-        if isinstance(stored, dict):
-            return {name: np.array(value) for name, value in stored.items()}, certificate
-        return np.array(stored), certificate
+        return array_of(json.loads(result.value)), json.loads(result.certificate)
 
     def _result(self, book: Book, entry: int) -> Result:
         for result in book.results("id = ?", int(entry)):
@@ -361,12 +359,6 @@ def _written(text: str) -> str:
 
 def _claim(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _plain(array) for name, array in value.items()}
-    return np.asarray(value).tolist()
 
 
 def _parsed(text: str | None) -> Any:

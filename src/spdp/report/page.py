@@ -5,6 +5,7 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdp.errors import DataError
 from spdp.release import Release
@@ -56,10 +57,11 @@ def _figures(release: Release) -> list[tuple[str, str]]:
     value, c = release.value, release.certificate
     drawn = []
     if value.ndim == 3:
-        drawn = [(figures.heat_map(one), f"Matrix {i}.") for i, one in enumerate(value[:MOST])]
+        drawn = [map_ for i, one in enumerate(value[:MOST]) for map_ in _maps(one, f"Matrix {i}")]
     elif value.ndim == 2:
-        drawn = [(figures.heat_map(value), "The released matrix.")]
-    if value.shape in ((2, 2), (3, 3)) and np.linalg.eigvalsh(value)[0] > 0:
+        drawn = _maps(value, "The released matrix")
+    real = not np.iscomplexobj(value)
+    if real and value.shape in ((2, 2), (3, 3)) and np.linalg.eigvalsh(value)[0] > 0:
         caption = "Its ellipse." if len(value) == 2 else "Its ellipsoid, seen along each axis."
         drawn.append((figures.ellipses(value), caption))
     if c["error_bound"] is not None:
@@ -67,6 +69,14 @@ def _figures(release: Release) -> list[tuple[str, str]]:
         curve = figures.error_curve(bounds, c["distance"])
         drawn.append((curve, "The error stays below a distance with at least this probability."))
     return drawn
+
+
+def _maps(matrix: NDArray[Any], name: str) -> list[tuple[str, str]]:
+    """The heat map of a matrix; of a complex one, those of its two parts."""
+    if not np.iscomplexobj(matrix):
+        return [(figures.heat_map(matrix), f"{name}.")]
+    parts = {"real": matrix.real, "imaginary": matrix.imag}
+    return [(figures.heat_map(part), f"{name}: {kind} part.") for kind, part in parts.items()]
 
 
 def _step(step: dict[str, Any], total: float | None) -> dict[str, str]:

@@ -152,6 +152,7 @@ def source(form: Format, file: Path, options: Options) -> Source:
         str(file),
         chunks=None if pieces is None else [partial(read, form.rows, layout, *p) for p in pieces],
         sizes=None if pieces is None else [stop - start for start, stop in pieces],
+        dtype=layout.dtype,
         columns=layout.columns,
         record=form.record,
         advise=None if advise is None else lambda i: advise(layout),
@@ -205,11 +206,14 @@ def need(module: str, extra: str, file: Path) -> Any:
 
 
 def stack(file: Path, shape: tuple[int, ...], dtype: Any, array: str = "", unit: int = 1) -> Layout:
-    """Layout of an array (n, k, k) of real numbers; anything else is an error."""
+    """Layout of an array (n, k, k) of numbers; anything else is an error."""
     if not is_stack(shape):
         raise DataError(f"{file}: array of shape {shape}; expected (n, k, k)")
     n, k, _ = shape
-    return Layout(file, n, k, real(file, dtype), array, unit)
+    stored: np.dtype[Any] = np.dtype(dtype)
+    if stored.kind != "c":  # complex ones are for the metric to take, or to refuse
+        real(file, stored)
+    return Layout(file, n, k, stored, array, unit)
 
 
 def is_stack(shape: tuple[int, ...]) -> bool:

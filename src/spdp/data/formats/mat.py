@@ -24,7 +24,9 @@ TYPES = {"single": "float32", "double": "float64"} | {
 def open(file: Path, options: Options) -> Layout:
     """Layout of the chosen variable, seen as (n, k, k)."""
     if _is_hdf5(file):
-        return hdf5.open(file, options)
+        layout = hdf5.open(file, options)
+        real(file, layout.dtype)  # what is transposed here would be its conjugate
+        return layout
     from scipy.io import whosmat
 
     listed = whosmat(file, appendmat=False)

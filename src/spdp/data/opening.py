@@ -80,8 +80,9 @@ def open_records(
     from_file = isinstance(groups, str | os.PathLike)
     column = None if from_file else groups_column
     where = None if mask is None else Path(mask).absolute()
-    options = Options(key, order, where, column, label_column, entries)
     listed = [file for file in files if is_manifest(file)]
+    grouped = bool(listed) or per_file or groups is not None
+    options = Options(key, order, where, column, label_column, entries, grouped)
     ways = {"groups": groups is not None, "per_file": per_file, "groups_column": column is not None}
     _check_once([name for name, said in ways.items() if said], listed)
     if listed:

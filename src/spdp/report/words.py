@@ -8,6 +8,9 @@ is repeated here and never inferred from the mechanism, the method or the steps.
 from math import exp, sqrt
 from typing import Any, NamedTuple
 
+from spdp.charts import chart_of
+from spdp.domain import domain_of
+
 __all__ = ["Verdict", "accuracy", "coverage", "facts", "heading", "subject", "verdict"]
 
 Certificate = dict[str, Any]
@@ -122,6 +125,7 @@ def facts(c: Certificate) -> dict[str, str]:
         "population, 95 %": _population(c),
         "outside the domain": _outside(c),
         "the error covers": c["error_statement"],
+        "worth": _worth(c),
     }
     return {name: text for name, text in rows.items() if text}
 
@@ -164,6 +168,20 @@ def _domain(domain: dict[str, Any] | None) -> str | None:
 def _rms(c: Certificate) -> str | None:
     square = c["expected_squared_error"]
     return None if square is None else f"{sqrt(square):.4g} ({c['distance']})"
+
+
+def _worth(c: Certificate) -> str | None:
+    """Whether the domain's own centre, which costs nothing, would be as good."""
+    if c["statistic"] != "mean" or c["domain"] is None or c["error_bound"] is None:
+        return None
+    chart = chart_of(c["metric"], c["reference_point"], c["parts"])
+    radius = domain_of(c["domain"]).radius_for(c["k"], chart)
+    if c["error_bound"]["95%"] < radius:
+        return None
+    return (
+        f"HOPELESS: the domain's centre is within {radius:.4g} of any mean, at no cost. More "
+        f"{COUNTED.get(c['unit'], 'records')} or a larger ε are needed (spdp plan)"
+    )
 
 
 def _outside(c: Certificate) -> str | None:

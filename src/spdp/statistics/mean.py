@@ -13,6 +13,7 @@ records, or of persons, is public. *Therefore.* The noisy integers are (ε,
 computed from them and from public numbers alone.
 """
 
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -238,7 +239,7 @@ def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int)
     y = chart.project(region.center + noisy[: len(region.center)] * (query.step / count), region)
     z = chart.representable(y)
     law, shift = shot.law(count), float(np.linalg.norm(z - y))
-    if at_far_edge(y, region, mean_of(law)):
+    if at_far_edge(y, region, sqrt(mean_of(law))):
         warn_outside(None, account.unit)
     return publish(
         account,
@@ -264,6 +265,8 @@ def _adaptive(search: Search, domain: Domain, chart: Chart) -> Release:
     found = search.run()
     if found.outside is not None and found.outside.clearly:
         warn_outside(found.outside.share, search.account.unit)
+    elif at_far_edge(found.y, search.region, found.bound.at(0.95)):
+        warn_outside(None, search.account.unit)
     account, last = search.account, search.account.steps[-1]
     reference = search.reference
     y = chart.project(found.y, search.region)

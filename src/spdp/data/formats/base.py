@@ -5,7 +5,8 @@ reading on a cluster both go through :func:`read`, so that a file means one thin
 A format that can only be read from front to back has a ``stream`` in place of ``rows``.
 """
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +19,7 @@ import numpy as np
 from spdp.blocks import Block, records_of
 from spdp.choices import Unit
 from spdp.data.source import Advice, Source, rows_per_block
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError, DataWarning, ParameterError
 
 __all__ = [
     "Format",
@@ -31,6 +32,7 @@ __all__ = [
     "real",
     "source",
     "stack",
+    "unused",
 ]
 
 # Few, large tasks: a cluster's scheduler has work with each of them.
@@ -53,6 +55,8 @@ class Options:
         Columns of a table that say whose a record is, and what class it has.
     entries : "full" or "upper", optional
         Whether a row of a table holds a whole matrix or its upper triangle.
+    grouped : bool
+        Whether it is said elsewhere whose the records are.
     """
 
     key: str | None = None
@@ -61,10 +65,11 @@ class Options:
     groups_column: str | None = None
     label_column: str | None = None
     entries: str | None = None
+    grouped: bool = False
 
     def given(self) -> list[str]:
         """Names of the options that were passed."""
-        return [name for name, value in vars(self).items() if value is not None]
+        return [name for name, value in vars(self).items() if value not in (None, False)]
 
 
 @dataclass(frozen=True)
@@ -194,6 +199,18 @@ def reading(file: Path) -> Iterator[None]:
     except Exception as error:
         message = f"{file}: cannot be read, it may be damaged or truncated ({error})"
         raise DataError(message) from None
+
+
+def unused(file: Path, names: Sequence[str], what: str) -> None:
+    """Warn of columns beside the records that nobody asked for: they may be ids."""
+    if names:
+        listed = ", ".join(names[:4])
+        warnings.warn(
+            f"{file}: {what} {listed} not used. If one of them says whose the records are, name "
+            "it as groups: else every record counts as a person",
+            DataWarning,
+            stacklevel=2,
+        )
 
 
 def need(module: str, extra: str, file: Path) -> Any:

@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.data.formats.base import Layout, Options, pick, stack
+from spdp.data.formats.base import Layout, Options, pick, stack, unused
 from spdp.data.formats.npy import header
 from spdp.errors import DataError
 
@@ -28,6 +28,9 @@ def open(file: Path, options: Options) -> Layout:
                     headers[member.removesuffix(".npy")] = header(packed)
     name = pick(file, {name: shape for name, (shape, _, _) in headers.items()}, options.key)
     shape, _, dtype = headers[name]
+    beside = [other for other, (found, _, _) in headers.items() if found == shape[:1]]
+    if not options.grouped:
+        unused(file, beside, "arrays")
     return stack(file, shape, dtype, name)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.blocks import Block
-from spdp.data.formats.base import Layout, Options
+from spdp.data.formats.base import Layout, Options, unused
 from spdp.data.identity import ids_of
 from spdp.errors import DataError, ParameterError
 
@@ -24,7 +24,6 @@ __all__ = ["Table", "block_of", "label_of", "place"]
 
 FULL, UPPER = "full", "upper"
 SHOWN = 8  # names of columns in a message
-LARGEST = (1 << 63) - 1  # ids that are numbers are int64
 
 
 @dataclass(frozen=True)
@@ -68,6 +67,9 @@ class Table(Layout):
             )
         entries = [i for i, real in enumerate(numeric) if real and i not in (person, label)]
         k = _size(file, [names[i] for i in entries], options)
+        others = [name for i, name in enumerate(names) if i not in (person, label, *entries)]
+        if person is None and not options.grouped:
+            unused(file, others, "columns")
         where = (tuple(names), tuple(entries), person, label)
         return cls(file, 0, k, np.dtype(float), "", 1, *where)
 

@@ -2,7 +2,6 @@
 
 import warnings
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from spdp.kernels import Region
 __all__ = ["Outside", "at_far_edge", "warn_outside"]
 
 MANY, CLEAR = 0.1, 2.0  # share from which to warn, by so many sd of its noise
-FAR, SHARP = 0.9, 0.1  # over the radius: distance of a mean at the edge, and its error
+FAR, SHARP = 0.9, 0.3  # over the radius: distance of a mean at the edge, and its error
 
 
 @dataclass(frozen=True)
@@ -34,13 +33,13 @@ class Outside:
         return {"share": self.share, "sd": self.sd}
 
 
-def at_far_edge(y: NDArray[np.float64], region: Region, square: float) -> bool:
-    """Whether a released mean lies at the ball's surface, beyond what noise would do.
+def at_far_edge(y: NDArray[np.float64], region: Region, error: float) -> bool:
+    """Whether a released mean lies at the ball's surface, its error aside.
 
     A mean is there only if nearly all records are.
     """
     far = float(np.linalg.norm(y - region.center)) > FAR * region.radius
-    return far and sqrt(square) < SHARP * region.radius
+    return far and error < SHARP * region.radius
 
 
 def warn_outside(share: float | None, unit: str | None) -> None:

@@ -20,6 +20,7 @@ _HOME = {
     "ExtrinsicGaussian": "mechanisms",
     "plan": "statistics.prediction",
     "private_mean": "statistics.mean",
+    "private_median": "statistics.median",
     "PrivateFrechetMean": "learn",
     "Ledger": "privacy.ledger",
     "BudgetExceeded": "privacy.ledger",

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from spdp.choices import Unit
 from spdp.errors import DataError
 
-__all__ = ["Certificate", "mean_estimand", "seal_of", "strict_json"]
+__all__ = ["Certificate", "mean_estimand", "median_estimand", "seal_of", "strict_json"]
 
 SCHEMA = 3
 LARGEST = 1.7976931348623157e308  # a float64 number; infinities and NaN are above
@@ -34,6 +34,7 @@ MOVED = (
 
 
 ESTIMAND = "the {distance} Fréchet mean of {whom}, each clipped to the domain"
+MEDIAN = "the geometric median, in the {distance} distance, of {whom}, each clipped to the domain"
 RECORDS = "the records"
 PERSONS = "the persons, a person being the mean of their records"
 WEIGHTED = "the records, at most {most} of a person's counted"
@@ -48,6 +49,12 @@ def mean_estimand(distance: str, unit: str | None, most: int | None = None) -> s
     if most is not None:
         whom = WEIGHTED.format(most=most)
     return ESTIMAND.format(distance=distance, whom=whom)
+
+
+def median_estimand(distance: str, unit: str | None) -> str:
+    """What a median estimates, in words."""
+    whom = PERSONS if unit == Unit.PERSON else RECORDS
+    return MEDIAN.format(distance=distance, whom=whom)
 
 
 @lru_cache(maxsize=1)

@@ -2,6 +2,7 @@
 
 from spdp.kernels import RECORD_NORM
 from spdp.queries.base import WHOLE, Query, Rows, Stated, describe
+from spdp.queries.directions import DirectionSum
 from spdp.queries.edge import EdgeCount
 from spdp.queries.shapes import CorrelationSum, ExcessSum
 from spdp.queries.sums import (
@@ -20,6 +21,7 @@ __all__ = [
     "WHOLE",
     "AbsoluteSum",
     "CorrelationSum",
+    "DirectionSum",
     "DistanceSum",
     "EdgeCount",
     "ExcessSum",

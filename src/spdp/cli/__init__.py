@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from spdp.cli import demo, describe, ledger, mean, paper, plan, reference, sums, verify
+from spdp.cli import demo, describe, ledger, mean, paper, plan, reference, stats, sums, verify
 from spdp.cli.spelling import EXIT_CODES, UsageError, exit_code, in_words, printable
 
 __all__ = ["app", "main"]
@@ -36,6 +36,7 @@ for command in (
 ):
     app.command(command.__name__.rstrip("_"))(command)
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(stats.app, name="stats")
 
 _debug = False
 

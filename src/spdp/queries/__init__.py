@@ -4,6 +4,7 @@ from spdp.kernels import RECORD_NORM
 from spdp.queries.base import WHOLE, Query, Rows, Stated, describe
 from spdp.queries.directions import DirectionSum
 from spdp.queries.edge import EdgeCount
+from spdp.queries.moments import Moments, MomentSum
 from spdp.queries.shapes import CorrelationSum, ExcessSum
 from spdp.queries.sums import (
     AbsoluteSum,
@@ -26,6 +27,8 @@ __all__ = [
     "EdgeCount",
     "ExcessSum",
     "Histogram",
+    "MomentSum",
+    "Moments",
     "Query",
     "Rows",
     "ShareSum",

@@ -40,6 +40,11 @@ class Rows(NamedTuple):
     share: Ints | None = None  # 0 to WHOLE; WHOLE where None
     x: Array | None = None  # (m, p), covariates in [-1, 1]
 
+    def take(self, some: Any) -> "Rows":
+        """Some of the rows, by an index of arrays."""
+        columns: Any = (None if column is None else column[some] for column in self)
+        return Rows(*columns)
+
 
 def root_upward(square: int) -> int:
     """⌈√square⌉."""

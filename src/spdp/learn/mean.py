@@ -1,7 +1,4 @@
-"""scikit-learn classes.
-
-The private mean inside pipelines of pyRiemann and scikit-learn.
-"""
+"""The private mean inside pipelines of pyRiemann and scikit-learn."""
 
 from typing import Any
 

@@ -1,0 +1,16 @@
+"""``spdp stats``: statistics beyond the mean, one command each."""
+
+import typer
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Statistics beyond the mean, each for one budget.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+
+@app.callback()
+def group() -> None:
+    """Statistics beyond the mean, each for one budget."""

@@ -1,0 +1,5 @@
+"""scikit-learn classes: private statistics inside pipelines."""
+
+from spdp.learn.mean import PrivateFrechetMean
+
+__all__ = ["PrivateFrechetMean"]

@@ -23,7 +23,15 @@ from numpy.typing import NDArray
 from spdp.choices import Unit
 from spdp.errors import DataError
 
-__all__ = ["Certificate", "mean_estimand", "median_estimand", "seal_of", "strict_json"]
+__all__ = [
+    "Certificate",
+    "difference_estimand",
+    "mean_estimand",
+    "median_estimand",
+    "regression_estimand",
+    "seal_of",
+    "strict_json",
+]
 
 SCHEMA = 3
 LARGEST = 1.7976931348623157e308  # a float64 number; infinities and NaN are above
@@ -35,6 +43,14 @@ MOVED = (
 
 ESTIMAND = "the {distance} Fréchet mean of {whom}, each clipped to the domain"
 MEDIAN = "the geometric median, in the {distance} distance, of {whom}, each clipped to the domain"
+DIFFERENCE = (
+    "the difference, in the {distance} chart, of the means of two classes of {whom}, each "
+    "clipped to the domain"
+)
+REGRESSION = (
+    "the least-squares regression, in the {distance} chart, of {whom}, each clipped to the "
+    "domain, on {p} covariate{s} of public range"
+)
 RECORDS = "the records"
 PERSONS = "the persons, a person being the mean of their records"
 WEIGHTED = "the records, at most {most} of a person's counted"
@@ -55,6 +71,18 @@ def median_estimand(distance: str, unit: str | None) -> str:
     """What a median estimates, in words."""
     whom = PERSONS if unit == Unit.PERSON else RECORDS
     return MEDIAN.format(distance=distance, whom=whom)
+
+
+def regression_estimand(distance: str, unit: str | None, p: int) -> str:
+    """What a regression on p covariates estimates, in words."""
+    whom = PERSONS if unit == Unit.PERSON else RECORDS
+    return REGRESSION.format(distance=distance, whom=whom, p=p, s="s" * (p > 1))
+
+
+def difference_estimand(distance: str, unit: str | None) -> str:
+    """What a difference of two classes estimates, in words."""
+    whom = PERSONS if unit == Unit.PERSON else RECORDS
+    return DIFFERENCE.format(distance=distance, whom=whom)
 
 
 @lru_cache(maxsize=1)

@@ -4,7 +4,9 @@ from spdp.kernels import RECORD_NORM
 from spdp.queries.base import WHOLE, Query, Rows, Stated, describe
 from spdp.queries.directions import DirectionSum
 from spdp.queries.edge import EdgeCount
+from spdp.queries.excess import ClassExcess
 from spdp.queries.moments import Moments, MomentSum
+from spdp.queries.regression import CovariateSum, CrossSum, ResidualDistance, Trend
 from spdp.queries.shapes import CorrelationSum, ExcessSum
 from spdp.queries.sums import (
     AbsoluteSum,
@@ -21,7 +23,10 @@ __all__ = [
     "RECORD_NORM",
     "WHOLE",
     "AbsoluteSum",
+    "ClassExcess",
     "CorrelationSum",
+    "CovariateSum",
+    "CrossSum",
     "DirectionSum",
     "DistanceSum",
     "EdgeCount",
@@ -30,9 +35,11 @@ __all__ = [
     "MomentSum",
     "Moments",
     "Query",
+    "ResidualDistance",
     "Rows",
     "ShareSum",
     "Stated",
+    "Trend",
     "VectorSum",
     "count_weight",
     "describe",

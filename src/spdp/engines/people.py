@@ -118,28 +118,33 @@ class People:
         self._counts = _enlarged(self._counts, count)
         self._records = _enlarged(self._records, count)
 
-    def rows(self, most: int | None = None) -> Iterator[Rows]:
+    def rows(self, most: int | None = None, merged: bool = False) -> Iterator[Rows]:
         """Persons as rows for queries: one each, or one in each class they are in.
 
-        With ``most``, a person counts min(m, most)/most for m records.
+        With ``most``, a person counts min(m, most)/most for m records. ``merged``
+        persons are one row each, of the records of all classes; one whose records have
+        no class is none.
         """
-        for start in range(0, len(self), ROWS_AT_ONCE):
+        for start in range(0, max(len(self), 1), ROWS_AT_ONCE):
             stop = min(start + ROWS_AT_ONCE, len(self))
-            yield self._rows(slice(start, stop), most)
+            yield self._rows(slice(start, stop), most, merged)
 
-    def _rows(self, some: slice, most: int | None) -> Rows:
+    def _rows(self, some: slice, most: int | None, merged: bool) -> Rows:
         counts, records = self._counts[some], self._records[some]
+        sums = self._sums[some].reshape(len(records), self.classes, self.width)
+        labelled = self.labelled and not merged
+        if merged:
+            counts, sums = counts.sum(axis=1, keepdims=True), sums.sum(axis=1, keepdims=True)
         person, label = np.nonzero(counts)
         m = counts[person, label]
-        sums = self._sums[some].reshape(len(records), self.classes, self.width)
         mean = toward_zero(sums[person, label], m[:, None])
         d = len(self.region.center)
         Y = self.region.center + mean[:, :d] * (self.region.radius / RECORD_NORM)
         share = None
-        if self.labelled or most is not None:
+        if labelled or most is not None:
             share = _share(m, records[person], most)
         x = mean[:, d:] / RECORD_NORM if self.width > d else None
-        return Rows(Y, label if self.labelled else None, share, x)
+        return Rows(Y, label if labelled else None, share, x)
 
 
 def _share(m: Ints, records: Ints, most: int | None) -> Ints:
@@ -174,8 +179,14 @@ class HeldPeople(Held):
 
     ordered = False
 
-    def __init__(self, people: People, kernels: str | None, most: int | None = None) -> None:
-        self.people, self._kernels, self._most = people, kernels, most
+    def __init__(
+        self,
+        people: People,
+        kernels: str | None,
+        most: int | None = None,
+        merged: bool = False,
+    ) -> None:
+        self.people, self._kernels, self._most, self._merged = people, kernels, most, merged
         self._axes: Array | None = None
         self.n = self.m = len(people)
         self.d = len(people.region.center)
@@ -184,8 +195,13 @@ class HeldPeople(Held):
         """All persons are looked at, always (see this module's text)."""
 
     def turned(self, axes: Array) -> "HeldPeople":
-        other = HeldPeople(self.people, self._kernels, self._most)
+        other = HeldPeople(self.people, self._kernels, self._most, self._merged)
         other._axes = axes if self._axes is None else self._axes @ axes
+        return other
+
+    def unlabelled(self) -> "HeldPeople":
+        other = HeldPeople(self.people, self._kernels, self._most, merged=True)
+        other._axes = self._axes
         return other
 
     def total(self, query: Query, whole: bool = False) -> Ints:
@@ -193,7 +209,7 @@ class HeldPeople(Held):
 
     def _totals(self, query: Query) -> Iterator[Ints]:
         kernels = kernels_for(wanted=self._kernels)
-        for rows in self.people.rows(self._most):
+        for rows in self.people.rows(self._most, self._merged):
             seen = rows
             if self._axes is not None:
                 seen = rows._replace(Y=kernels.rotate(rows.Y, np.zeros(self.d), self._axes))

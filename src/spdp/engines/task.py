@@ -192,3 +192,7 @@ class Held(ABC):
 
         Turning once costs as much as asking one query along those axes.
         """
+
+    def unlabelled(self) -> "Held":
+        """The same records, or persons, one row each: for queries without classes."""
+        return self

@@ -2,6 +2,7 @@
 
 from spdp.kernels import RECORD_NORM
 from spdp.queries.base import WHOLE, Query, Rows, Stated, describe
+from spdp.queries.centred import CentredDistance, CentredHistogram, CentredSpread
 from spdp.queries.directions import DirectionSum
 from spdp.queries.edge import EdgeCount
 from spdp.queries.excess import ClassExcess
@@ -23,6 +24,9 @@ __all__ = [
     "RECORD_NORM",
     "WHOLE",
     "AbsoluteSum",
+    "CentredDistance",
+    "CentredHistogram",
+    "CentredSpread",
     "ClassExcess",
     "CorrelationSum",
     "CovariateSum",

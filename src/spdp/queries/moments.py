@@ -45,7 +45,7 @@ from spdp.frame import Frame
 from spdp.kernels import RECORD_NORM, Kernels
 from spdp.queries.base import WHOLE, Array, Ints, Query, Rows, either, root_upward
 
-__all__ = ["MomentSum", "Moments", "centred"]
+__all__ = ["MomentSum", "Moments", "centred", "in_part"]
 
 ON_DIAGONAL, OFF_DIAGONAL = 5, 7  # 7² ≤ 2·5²
 FACTOR_NORM = isqrt(isqrt(RECORD_NORM**2 // (2 * ON_DIAGONAL**2)))  # P: 50·P⁴ ≤ N²
@@ -164,7 +164,7 @@ class MomentSum(Query):
         Z = centred(rows, self.frame, self.centers, kernels)
         q = kernels.encode_vectors(Z, np.zeros(self.d), self.radius)
         counted = np.column_stack([np.full(len(q), self.weight), q])
-        kernels.add_rows(_shared(counted, rows.share), rows.label, own)
+        kernels.add_rows(in_part(counted, rows.share), rows.label, own)
         if not self.products:
             return
         p = np.rint(q * (self.factor / RECORD_NORM))  # exact: q·P' < 2⁵³
@@ -173,7 +173,7 @@ class MomentSum(Query):
                 second[group] += self._sums(part)
         else:
             place = np.zeros_like(rows.label) if self.pooled else rows.label
-            kernels.add_rows(_shared(self._each(p), rows.share), place, second)
+            kernels.add_rows(in_part(self._each(p), rows.share), place, second)
 
     def _parts(self, p: Array, label: NDArray[np.intp]) -> Iterator[Array]:
         """Rows whose second moments are added up together."""
@@ -240,7 +240,7 @@ class MomentSum(Query):
         return C
 
 
-def _shared(integers: Ints, share: Ints | None) -> Ints:
+def in_part(integers: Ints, share: Ints | None) -> Ints:
     """Rows' integers, or the part of each that counts, toward zero."""
     if share is None:
         return integers

@@ -1,0 +1,320 @@
+r"""A private search for where each class is, and its moments taken there.
+
+1. the ball of all records, without their classes (:mod:`.run`);
+2. *classes*: counts and sums of the classes in that ball; each class's centre is its
+   noisy mean, shrunk toward the ball's;
+3. *within*, *spread*, *tail*: typical distance to the class centres, spread along each
+   coordinate, and a histogram of distances in units of those spreads, all pooled over
+   the classes; the radius balances noise against clipping (:mod:`.tail`);
+4. with full second moments, *shape*: counts, sums and second moments around the class
+   centres, in that ball; better centres, principal axes, and a *tail* along them;
+5. *moments*: counts, sums and second moments with all that is left, in units of the
+   spread along the axes for covariances, of its root for means.
+
+Means of later steps are shrunk toward the centres that they are taken around, which
+weighs each step's estimate by its noise; so is a covariance toward that of step 4.
+Where no ball can be found, or where clipping would cost more than the whole domain,
+the moments are those of the records in the whole domain.
+
+All choices are functions of public numbers and of released ones, as in :mod:`.run`.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.charts import Chart, clip_to_ball
+from spdp.engines import Held
+from spdp.frame import Frame
+from spdp.kernels import Region
+from spdp.privacy.account import Account
+from spdp.queries import (
+    RECORD_NORM,
+    WHOLE,
+    CentredDistance,
+    CentredHistogram,
+    CentredSpread,
+    Moments,
+    MomentSum,
+)
+from spdp.statistics.search.outside import Outside
+from spdp.statistics.search.run import MAX_ROUNDS, ROUNDS_FROM, Search
+from spdp.statistics.search.shape import axis_frame, spreads
+from spdp.statistics.search.shrink import shrink
+from spdp.statistics.search.state import clip
+from spdp.statistics.search.tail import Tail, tail_edges
+
+__all__ = ["ClassSearch", "FoundClasses"]
+
+Array = NDArray[np.float64]
+
+COARSE_SHARE, WITHIN_SHARE, SPREAD_SHARE, TAIL_SHARE, SHAPE_SHARE = 0.10, 0.01, 0.03, 0.03, 0.25
+COARSE_BALL = 1.25  # over the radius of the last ball of all records
+WITHIN_CAP, SPREAD_BALL = 2.0, 1.5  # over the typical distance
+SEEN, FEWEST = 2.0, 5.0  # a class is seen from so many sd of its count's noise, and records
+FLOOR = 0.25  # of the noise's spectral edge: what an eigenvalue is at least
+
+
+@dataclass(frozen=True, eq=False)
+class FoundClasses:
+    """What was found of the classes, in a chart's coordinates.
+
+    ``covariance`` is that within the classes, (d, d) or its diagonal (d,), or None.
+    ``seen`` says which classes stand on records of their own. ``law`` holds the
+    variances of the error's coordinates, where nothing was clipped or shrunk.
+    """
+
+    means: Array  # (C, d)
+    counts: Array  # (C,)
+    covariance: Array | None
+    seen: NDArray[np.bool_]
+    variances: Array | None = None
+    outside: Outside | None = None
+
+
+class Tally:
+    """Noisy counts of the classes, seen several times: their mean by precision."""
+
+    def __init__(self, classes: int) -> None:
+        self.sum, self.weight = np.zeros(classes), 0.0
+
+    def add(self, found: Moments) -> None:
+        self.sum = self.sum + found.counts / found.count_sd**2
+        self.weight += found.count_sd**-2
+
+    @property
+    def sd(self) -> float:
+        return 1.0 / sqrt(self.weight)
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        return np.asarray(self.sum / self.weight >= max(FEWEST, SEEN * self.sd))
+
+    @property
+    def counts(self) -> Array:
+        """Estimates, none of them too small to divide by."""
+        return np.maximum(self.sum / self.weight, max(FEWEST, SEEN * self.sd))
+
+
+class ClassSearch:
+    """One run over labelled ``held``, on ``account``.
+
+    Parameters
+    ----------
+    held : Held
+        Vectors with the places of their labels in the public list of classes.
+    account : Account
+    region : Region
+        The public domain.
+    chart : Chart
+    classes : int
+        Their number.
+    second : "none", "diagonal" or "full"
+        The covariance within classes to look for.
+    """
+
+    def __init__(
+        self,
+        held: Held,
+        account: Account,
+        region: Region,
+        chart: Chart,
+        classes: int,
+        second: str,
+    ) -> None:
+        self.held, self.account, self.region = held, account, region
+        self.search = Search(held.unlabelled(), account, region, chart)
+        self.classes, self.second = classes, second
+        self.n, self.m, self.d = self.search.n, self.search.m, self.search.d
+        self.tally = Tally(classes)
+        self.centers = np.tile(region.center, (classes, 1))
+        self.distance = region.radius
+
+    def run(self) -> FoundClasses:
+        """The steps of this module's text."""
+        outside = self.search.ask_outside()
+        if self.search.resolution < ROUNDS_FROM or not self.search.find_ball(MAX_ROUNDS):
+            return self.whole(outside)
+        self.find_centers()
+        frame = self.find_frame()
+        radius, loss = self.find_radius(frame)
+        if self.second == "none" and loss > self.d * (self.region.radius * self.noise()) ** 2:
+            return self.whole(outside)
+        if self.second == "full":
+            frame = self.find_axes(frame, radius)
+            radius, _ = self.find_radius(frame)
+        return self.last(frame, radius, outside)
+
+    # --- steps
+
+    def find_centers(self) -> None:
+        """Centres of the classes in the ball of all records."""
+        ball = COARSE_BALL * self.search.radius
+        query = MomentSum("classes", self.search.frame, ball, self.classes)
+        found = self.ask(query, COARSE_SHARE)
+        self.centers = np.tile(self.search.frame.center, (self.classes, 1))
+        self.move(Frame.plain(self.search.frame.center), found)
+
+    def find_frame(self) -> Frame:
+        """Units along the coordinates, from spreads within the classes."""
+        plain = Frame.plain(self.region.center)
+        cap = WITHIN_CAP * self.search.distance
+        within = CentredDistance("within", plain, self.centers, cap)
+        answer = self.account.measure(within, self.held.total(within), WITHIN_SHARE)
+        unit = cap / RECORD_NORM / self.m
+        blur = answer.scale * unit
+        distance = clip(float(answer.values[0]) * unit, max(blur, 1e-9 * cap), cap)
+        self.account.note(distance=distance)
+        radius = SPREAD_BALL * distance
+        query = CentredSpread("spread", plain, self.centers, radius)
+        answer = self.account.measure(query, self.held.total(query), SPREAD_SHARE)
+        unit = radius / RECORD_NORM / self.m
+        spread = spreads(answer.values * unit, answer.scale * unit)
+        self.account.note(spread=spread.tolist())
+        frame = axis_frame(plain.center, spread)
+        if self.second != "none":
+            frame = Frame(plain.center, spread)
+        self.distance = float(np.linalg.norm(spread / frame.width))
+        return frame
+
+    def find_radius(self, frame: Frame) -> tuple[float, float]:
+        """Radius for the class means in a frame, and their expected squared error."""
+        longest = self.region.radius + float(
+            np.linalg.norm(self.centers - self.region.center, axis=1).max()
+        )
+        edges = tail_edges(self.distance, longest / float(frame.width.min()))
+        query = CentredHistogram("tail", frame, self.centers, edges)
+        answer = self.account.measure(query, self.held.total(query), TAIL_SHARE)
+        tail = Tail.of(edges, answer.values / WHOLE, answer.scale / WHOLE, self.m)
+        self.account.note(edges=edges.tolist(), beyond=tail.beyond.tolist())
+        return tail.radius(frame, self.distance, self.m, self.noise())
+
+    def find_axes(self, frame: Frame, radius: float) -> Frame:
+        """Principal axes within the classes, and the spread along each."""
+        query = MomentSum(
+            "shape", frame, radius, self.classes, "full", True, np.array(self.centers)
+        )
+        found = self.ask(query, SHAPE_SHARE)
+        C = self.within(found, self.move(frame, found))
+        clear = raised(C, sqrt(2.0 * self.d) * found.second_sd / self.n)
+        values, V = np.linalg.eigh(clear * np.outer(frame.width, frame.width))
+        self.distance = sqrt(self.d)
+        return Frame(frame.center, np.sqrt(values), V)
+
+    def last(self, frame: Frame, radius: float, outside: Outside | None) -> FoundClasses:
+        """The moments with all that is left."""
+        query = MomentSum(
+            "moments", frame, radius, self.classes, self.second, True, np.array(self.centers)
+        )
+        found = self.ask(query, 1.0)
+        offsets = self.move(frame, found)
+        covariance = None
+        if self.second == "full":
+            covariance = self.turned_back(frame, self.combined(found, offsets))
+        elif self.second == "diagonal":
+            C = self.within(found, offsets)
+            covariance = np.maximum(C, FLOOR * found.second_sd / self.n) * frame.width**2
+        return FoundClasses(
+            self.centers, self.tally.counts, covariance, self.tally.seen, outside=outside
+        )
+
+    def whole(self, outside: Outside | None) -> FoundClasses:
+        """The moments over the whole domain, with all that is left."""
+        frame = Frame.plain(self.region.center)
+        query = MomentSum("moments", frame, self.region.radius, self.classes, self.second)
+        answer = self.account.measure(query, self.held.total(query, True), 1.0)
+        self.account.note(radius=query.radius)
+        return whole_domain(query.moments(answer.values, answer.scale), self.region, outside)
+
+    # --- what the steps share
+
+    def ask(self, query: MomentSum, share: float) -> Moments:
+        """Noisy moments of all rows; their counts join those seen before."""
+        answer = self.account.measure(query, self.held.total(query, True), share)
+        found = query.moments(answer.values, answer.scale)
+        self.tally.add(found)
+        self.account.note(radius=query.radius, counts=self.tally.counts.tolist())
+        return found
+
+    def move(self, frame: Frame, found: Moments) -> Array:
+        """Move centres by noisy, shrunk means (C, d), which are given back, in z."""
+        offsets = np.zeros_like(self.centers)
+        counts = self.tally.counts
+        for c in np.flatnonzero(self.tally.seen):
+            offsets[c], _ = shrink(found.sums[c] / counts[c], found.sum_sd / counts[c])
+        origin = frame.moved(np.zeros(self.d))
+        for place, offset in enumerate(offsets):
+            step = self.centers[place] + origin.back(offset)
+            self.centers[place] = clip_to_ball(step, self.region.center, self.region.radius)
+        return offsets
+
+    def within(self, found: Moments, offsets: Array) -> Array:
+        """Covariance within the classes, in units of the frame."""
+        second = found.second[0] / self.n
+        part = (self.tally.counts / self.n)[:, None] * offsets
+        if second.ndim == 1:
+            return np.asarray(second - (part * offsets).sum(axis=0))
+        return np.asarray(second - part.T @ offsets)
+
+    def combined(self, found: Moments, offsets: Array) -> Array:
+        """The last covariance, shrunk toward the one that chose the axes, here s·I.
+
+        Noise is taken off as it is from a mean: by the James–Stein factor.
+        """
+        C = self.within(found, offsets)
+        sd = found.second_sd / self.n
+        middle = np.eye(self.d) * (np.trace(C) / self.d)
+        square = float(np.sum((C - middle) ** 2))
+        expected = sd**2 * (self.d + self.d * (self.d - 1) * (5.0 / 7.0) ** 2)
+        factor = max(0.0, 1.0 - expected / square)
+        return raised(middle + factor * (C - middle), factor * sqrt(2.0 * self.d) * sd)
+
+    def turned_back(self, frame: Frame, C: Array) -> Array:
+        """A covariance in z as one in the chart's coordinates."""
+        assert frame.axes is not None
+        B = frame.axes * frame.width
+        return np.asarray(B @ C @ B.T)
+
+    def noise(self) -> float:
+        """Noise per coordinate of a class mean in a unit ball, with what is left."""
+        share = sqrt(float(self.account.left))
+        return 2.0 * self.classes / (self.n * self.search.mu * share)
+
+
+def raised(C: Array, edge: float) -> Array:
+    """C with eigenvalues that are never negative, and raised by a part of the edge."""
+    values, V = np.linalg.eigh(C)
+    least = 1e-9 * max(float(values[-1]), edge)
+    return np.asarray((V * np.maximum(np.maximum(values, 0.0) + FLOOR * edge, least)) @ V.T)
+
+
+def whole_domain(found: Moments, region: Region, outside: Outside | None = None) -> FoundClasses:
+    """What moments over the whole domain say of the classes; nothing is shrunk."""
+    tally = Tally(len(found.counts))
+    tally.add(found)
+    counts, seen = tally.counts, tally.seen
+    total = max(float(counts.sum()), 1.0)
+    offsets = found.sums / counts[:, None]
+    offsets[~seen] = found.sums.sum(axis=0) / total
+    means = np.array(
+        [clip_to_ball(region.center + z, region.center, region.radius) for z in offsets]
+    )
+    covariance = None
+    if found.second.size:
+        second = found.second[0] / total
+        part = (counts / total)[:, None] * offsets
+        edge = sqrt(2.0 * means.shape[1]) * found.second_sd / total
+        if second.ndim == 1:
+            covariance = np.maximum(second - (part * offsets).sum(axis=0), FLOOR * edge)
+        else:
+            covariance = raised(second - part.T @ offsets, edge)
+    variances = None
+    if seen.all():
+        # along the mean the count's noise adds to that of the sum
+        sigma = (found.sum_sd / counts)[:, None]
+        along = (found.count_sd * region.radius / counts)[:, None]
+        rest = np.repeat(sigma**2, means.shape[1] - 1, axis=1)
+        variances = np.hstack([rest, sigma**2 + along**2]).ravel()
+    return FoundClasses(means, counts, covariance, seen, variances, outside)

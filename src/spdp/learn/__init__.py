@@ -1,5 +1,6 @@
 """scikit-learn classes: private statistics inside pipelines."""
 
 from spdp.learn.mean import PrivateFrechetMean
+from spdp.learn.regression import PrivateGeodesicRegression
 
-__all__ = ["PrivateFrechetMean"]
+__all__ = ["PrivateFrechetMean", "PrivateGeodesicRegression"]

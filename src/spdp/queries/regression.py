@@ -2,7 +2,7 @@ r"""Sums that a regression of vectors on covariates is solved from.
 
 A record (y, x), x in [−1, 1]^p, becomes (f ⊗ u, α·x, β·S(xxᵀ)) for f = (1, x) and its
 vector u in the unit ball; S takes a symmetric matrix to its diagonal and √2 times its
-upper triangle. From the sums follow the cross moments Σ f uᵀ and the Gram matrix Σ f fᵀ.
+upper triangle. The sums give the cross moments Σ f uᵀ and the Gram matrix Σ f fᵀ.
 
 *Lemma.* Two such vectors are at most 2√(1 + p) apart, as f ⊗ u alone may be, if
 α² = β² = 1 (p = 1), or α² ≤ 1/p and α² + 2pβ² ≤ 1. So the Gram matrix costs nothing.
@@ -19,9 +19,9 @@ so both have norm 1, and u·u' = −1 if 1 + t ≥ 0, else +1.
 
 *On the lattice.* u is q/2³⁰, a lattice point; x is ξ/2¹⁵ for integers |ξ| ≤ 2¹⁵. All
 products are exact, then rounded toward zero, which moves two records' D numbers apart
-by less than 1 each; so a record replaced moves the total by at most 2√(1 + p)·2³⁰ + √D; one added or removed by
-at most √(1 + p + pα² + p²β²)·2³⁰. A person is one row: the means of their vectors and
-of their covariates, which lie in the same sets.
+by less than 1 each; so a record replaced moves the total by at most
+2√(1 + p)·2³⁰ + √D, one added or removed by at most √(1 + p + pα² + p²β²)·2³⁰. A person
+is one row: the means of their vectors and of their covariates lie in the same sets.
 """
 
 from dataclasses import dataclass
@@ -145,7 +145,7 @@ class CrossSum(Query):
     @property
     def size(self) -> int:
         """Numbers in the total."""
-        d = self.trend.coefficients.shape[1]
+        d = int(self.trend.coefficients.shape[1])
         return (1 + self.p) * d + self.p + self.p * (self.p + 1) // 2
 
     def _part(self, Y: Array, x: Array, kernels: Kernels) -> Ints:

@@ -115,8 +115,9 @@ def private_difference(
     >>> from spdp import EigenvalueBounds, private_difference
     >>> y = np.arange(4000) % 2
     >>> X = np.exp(0.5 * y)[:, None, None] * np.eye(2)
+    >>> domain = EigenvalueBounds(0.1, 10.0)
     >>> release = private_difference(
-    ...     X, y, classes=(1, 0), epsilon=2.0, delta=1e-6, domain=EigenvalueBounds(0.1, 10.0)
+    ...     X, y, classes=(1, 0), epsilon=2.0, delta=1e-6, domain=domain
     ... )
     >>> bool(release.values["p_value"] < 0.01)
     True

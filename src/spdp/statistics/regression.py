@@ -334,4 +334,4 @@ def prediction_variance(release: Release, x: ArrayLike) -> Array:
     """
     z = _from_mean(release, x)
     F = np.hstack([np.ones((len(z), 1)), z])
-    return np.einsum("ij,jk,ik->i", F, release.values["noise"], F)
+    return np.asarray(np.einsum("ij,jk,ik->i", F, release.values["noise"], F))

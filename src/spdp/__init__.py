@@ -24,6 +24,7 @@ _HOME = {
     "private_median": "statistics.median",
     "private_regression": "statistics.regression",
     "PrivateGeodesicRegression": "learn",
+    "private_class_means": "statistics.classes",
     "PrivateFrechetMean": "learn",
     "Ledger": "privacy.ledger",
     "BudgetExceeded": "privacy.ledger",

@@ -25,10 +25,9 @@ from spdp.errors import DataError
 
 __all__ = [
     "Certificate",
-    "difference_estimand",
+    "class_estimand",
+    "estimand_of",
     "mean_estimand",
-    "median_estimand",
-    "regression_estimand",
     "seal_of",
     "strict_json",
 ]
@@ -42,15 +41,6 @@ MOVED = (
 
 
 ESTIMAND = "the {distance} Fréchet mean of {whom}, each clipped to the domain"
-MEDIAN = "the geometric median, in the {distance} distance, of {whom}, each clipped to the domain"
-DIFFERENCE = (
-    "the difference, in the {distance} chart, of the means of two classes of {whom}, each "
-    "clipped to the domain"
-)
-REGRESSION = (
-    "the least-squares regression, in the {distance} chart, of {whom}, each clipped to the "
-    "domain, on {p} covariate{s} of public range"
-)
 RECORDS = "the records"
 PERSONS = "the persons, a person being the mean of their records"
 WEIGHTED = "the records, at most {most} of a person's counted"
@@ -67,22 +57,28 @@ def mean_estimand(distance: str, unit: str | None, most: int | None = None) -> s
     return ESTIMAND.format(distance=distance, whom=whom)
 
 
-def median_estimand(distance: str, unit: str | None) -> str:
-    """What a median estimates, in words."""
+OTHERS = {
+    "median": "the geometric median, in the {distance} distance, of {whom}, each clipped to the "
+    "domain",
+    "regression": "the least-squares regression, in the {distance} chart, of {whom}, each clipped "
+    "to the domain, on covariates ({covariates}) of public range",
+    "difference": "the difference, in the {distance} chart, of the means of two classes of "
+    "{whom}, each clipped to the domain",
+}
+CLASS_ESTIMAND = "the {distance} Fréchet mean of each class of {whom}, each clipped to the domain"
+CLASS_PERSONS = "the persons, a person being the mean of their records there"
+
+
+def class_estimand(distance: str, unit: str | None) -> str:
+    """What means of classes estimate, in words."""
+    whom = CLASS_PERSONS if unit == Unit.PERSON else RECORDS
+    return CLASS_ESTIMAND.format(distance=distance, whom=whom)
+
+
+def estimand_of(statistic: str, distance: str, unit: str | None, covariates: int = 0) -> str:
+    """What a statistic other than a mean estimates, in words."""
     whom = PERSONS if unit == Unit.PERSON else RECORDS
-    return MEDIAN.format(distance=distance, whom=whom)
-
-
-def regression_estimand(distance: str, unit: str | None, p: int) -> str:
-    """What a regression on p covariates estimates, in words."""
-    whom = PERSONS if unit == Unit.PERSON else RECORDS
-    return REGRESSION.format(distance=distance, whom=whom, p=p, s="s" * (p > 1))
-
-
-def difference_estimand(distance: str, unit: str | None) -> str:
-    """What a difference of two classes estimates, in words."""
-    whom = PERSONS if unit == Unit.PERSON else RECORDS
-    return DIFFERENCE.format(distance=distance, whom=whom)
+    return OTHERS[statistic].format(distance=distance, whom=whom, covariates=covariates)
 
 
 @lru_cache(maxsize=1)

@@ -11,6 +11,7 @@ from spdp.errors import ParameterError
 
 __all__ = [
     "Adjacency",
+    "Covariance",
     "Mechanism",
     "Method",
     "Noise",
@@ -69,6 +70,14 @@ class Unit(StrEnum):
 
     RECORD = "record"
     PERSON = "person"
+
+
+class Covariance(StrEnum):
+    """Second moments to release beside means: none, or those within classes."""
+
+    NONE = "none"
+    DIAGONAL = "diagonal"
+    FULL = "full"
 
 
 class Weights(StrEnum):

@@ -8,17 +8,20 @@ that the domain was chosen without looking at them, that each person owned one r
 (or that the ids of persons were right), or that a ledger was kept.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from math import isclose
+from math import isclose, sqrt
 from typing import Any, NamedTuple
 
-from spdp.certificate import mean_estimand
+import numpy as np
+
+from spdp.certificate import class_estimand, estimand_of, mean_estimand
 from spdp.charts import Chart, chart_of
 from spdp.choices import Adjacency, Method, Noise, Unit
 from spdp.domain import domain_of
 from spdp.errors import DataError, ParameterError
 from spdp.frame import Frame
+from spdp.kernels import Region
 from spdp.privacy.account import NAMES, laplace_scale_exact, noise_scale, price
 from spdp.privacy.bounds import Bound
 from spdp.privacy.costs import Budget
@@ -26,17 +29,22 @@ from spdp.privacy.laws import mean_law, mean_of, quantiles
 from spdp.queries import (
     RECORD_NORM,
     AbsoluteSum,
+    CentredDistance,
+    CentredHistogram,
+    CentredSpread,
     CorrelationSum,
     DistanceSum,
     EdgeCount,
     ExcessSum,
     Histogram,
+    MomentSum,
     Query,
     VectorSum,
     count_weight,
     share_sum,
     whole_domain_sum,
 )
+from spdp.queries.kinds import difference_kinds, median_kinds, regression_kinds
 
 __all__ = ["NOT_PROVEN", "Check", "checks"]
 
@@ -59,7 +67,17 @@ class Check(NamedTuple):
 def checks(certificate: dict[str, Any]) -> list[Check]:
     """Recompute what a certificate states from its other fields."""
     results: list[Check] = []
-    for check in (_words, _budget, _steps, _sensitivities, _one_shot, _adaptive, _error):
+    for check in (
+        _words,
+        _budget,
+        _steps,
+        _sensitivities,
+        _one_shot,
+        _adaptive,
+        _last_moments,
+        _last_answer,
+        _error,
+    ):
         try:
             results.extend(check(certificate))
         except (DataError, ParameterError, ValueError, KeyError, TypeError, ArithmeticError) as e:
@@ -92,8 +110,7 @@ def _words(c: dict[str, Any]) -> Iterator[Check]:
         yield Check("unit", c["unit"] is None, "a stated summary has no unit of its own")
         return
     yield Check("unit", c["unit"] in set(Unit), str(c["unit"]))
-    expected = mean_estimand(c["distance"], c["unit"], c["max_records"])
-    yield _equal("estimand", c["estimand"], expected)
+    yield _equal("estimand", c["estimand"], ESTIMANDS[c["statistic"]](c))
     yield _equal("mechanism", c["mechanism"], NAMES[_budget_of(c).noise])
     yield _equal("distance", c["distance"], chart_of(c["metric"]).distance)
     methods = (Method.ONESHOT, Method.ADAPTIVE)
@@ -133,7 +150,11 @@ def _chart(c: dict[str, Any]) -> Chart:
 
 
 def _kinds(c: dict[str, Any]) -> dict[str, Query]:
-    """A query of each kind that a mean may ask, by the name of its step."""
+    """A query of each kind that a statistic may ask, by the name of its step."""
+    return KINDS[c["statistic"]](c)
+
+
+def _mean_kinds(c: dict[str, Any]) -> dict[str, Query]:
     region = domain_of(c["domain"]).region(c["k"], _chart(c))
     frame, weight = Frame.plain(region.center), 0
     if c["adjacency"] == Adjacency.ADD_REMOVE:
@@ -154,6 +175,88 @@ def _kinds(c: dict[str, Any]) -> dict[str, Query]:
     return kinds
 
 
+def _class_kinds(c: dict[str, Any]) -> dict[str, Query]:
+    """What a search for classes asks, besides what one for a mean does."""
+    region = domain_of(c["domain"]).region(c["k"], _chart(c))
+    frame, C = Frame.plain(region.center), c["arrays"]["means"][0]
+    second = ("none", "diagonal", "full")[len(c["arrays"].get("covariance", ()))]
+    kinds: dict[str, Query] = {"moments": MomentSum("", frame, 1.0, C, second)}
+    if c["method"] == Method.ADAPTIVE:
+        centers, common = np.tile(region.center, (C, 1)), ("edge", "centre", "distance")
+        searched = _mean_kinds(c)
+        kinds |= {name: searched[name] for name in common}
+        kinds |= {
+            "classes": MomentSum("", frame, 1.0, C),
+            "shape": MomentSum("", frame, 1.0, C, "full"),
+            "within": CentredDistance("", frame, centers, 1.0),
+            "spread": CentredSpread("", frame, centers, 1.0),
+            "tail": CentredHistogram("", frame, centers, region.center[:1]),
+        }
+    return kinds
+
+
+def _last_moments(c: dict[str, Any]) -> Iterator[Check]:
+    """σ and sensitivity of class means follow from the last step and the number."""
+    if c["statistic"] != "class-means":
+        return
+    last, count = c["steps"][-1], c["n"] if c["n_estimate"] is None else c["n_estimate"]
+    public = c["adjacency"] == Adjacency.REPLACE_ONE
+    yield Check("number of records", (c["n"] is not None) == public, "public iff replace-one")
+    yield _equal("last step", last["step"], "moments")
+    yield _equal("classes", len(last["classes"]), c["arrays"]["means"][0])
+    unit = last["radius"] / RECORD_NORM
+    yield _same("lattice step", c["lattice_step"], unit, "radius/2³⁰")
+    yield _same("sensitivity", c["sensitivity"], last["sensitivity"] * unit / count, "Δ·step/n")
+    yield _same("sigma", c["sigma"], last["scale"] * unit / count, "σ of the last noise")
+
+
+# Statistics that end in one query: its step, and what there is a lattice unit's size.
+LAST = {
+    "median": ("direction", "size"),
+    "regression": ("cross moments", "radius"),
+    "difference": ("class moments", "radius"),
+}
+
+
+def _last_answer(c: dict[str, Any]) -> Iterator[Check]:
+    """σ and sensitivity follow from the last step, its size and the number."""
+    if c["statistic"] not in LAST:
+        return
+    name, size = LAST[c["statistic"]]
+    last, count = c["steps"][-1], c["n"] if c["n_estimate"] is None else c["n_estimate"]
+    public = c["adjacency"] == Adjacency.REPLACE_ONE
+    yield Check("number of records", (c["n"] is not None) == public, "public iff replace-one")
+    yield _equal("last step", last["step"], name)
+    unit, root = last[size] / RECORD_NORM, sqrt(last.get("averaged", 1))
+    yield _same("lattice step", c["lattice_step"], unit, "size/2³⁰")
+    yield _same("sensitivity", c["sensitivity"], last["sensitivity"] * unit / count, "Δ·step/n")
+    yield _same("sigma", c["sigma"], last["scale"] * unit / count / root, "σ of the last noise")
+
+
+def _region(c: dict[str, Any]) -> Region:
+    return domain_of(c["domain"]).region(c["k"], _chart(c))
+
+
+def _covariates(c: dict[str, Any]) -> int:
+    return int(c["arrays"]["at"][0])
+
+
+ESTIMANDS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "mean": lambda c: mean_estimand(c["distance"], c["unit"], c["max_records"]),
+    "class-means": lambda c: class_estimand(c["distance"], c["unit"]),
+    "median": lambda c: estimand_of("median", c["distance"], c["unit"]),
+    "difference": lambda c: estimand_of("difference", c["distance"], c["unit"]),
+    "regression": lambda c: estimand_of("regression", c["distance"], c["unit"], _covariates(c)),
+}
+KINDS: dict[str, Callable[[dict[str, Any]], dict[str, Query]]] = {
+    "mean": _mean_kinds,
+    "class-means": _class_kinds,
+    "median": lambda c: median_kinds(_chart(c), _region(c)),
+    "difference": lambda c: difference_kinds(_chart(c), _region(c)),
+    "regression": lambda c: regression_kinds(_chart(c), _region(c), _covariates(c)),
+}
+
+
 def _sensitivities(c: dict[str, Any]) -> Iterator[Check]:
     """The sensitivity of each step follows from the kind of its query."""
     if c["method"] is None:
@@ -167,7 +270,7 @@ def _sensitivities(c: dict[str, Any]) -> Iterator[Check]:
 
 def _one_shot(c: dict[str, Any]) -> Iterator[Check]:
     """All of one noisy sum follows from budget, domain and number of records."""
-    if c["method"] != Method.ONESHOT:
+    if c["method"] != Method.ONESHOT or c["statistic"] != "mean":
         return
     ((step,), budget) = c["steps"], _budget_of(c)
     query = _kinds(c)["mean"]
@@ -189,7 +292,7 @@ def _one_shot(c: dict[str, Any]) -> Iterator[Check]:
 
 def _adaptive(c: dict[str, Any]) -> Iterator[Check]:
     """σ and sensitivity of the last step of a search follow from its radius and n."""
-    if c["method"] != Method.ADAPTIVE:
+    if c["method"] != Method.ADAPTIVE or c["statistic"] != "mean":
         return
     last = c["steps"][-1]
     yield _equal("adjacency", c["adjacency"], Adjacency.REPLACE_ONE.value)
@@ -217,6 +320,9 @@ def _close(a: Any, b: Any) -> bool:
 def _error(c: dict[str, Any]) -> Iterator[Check]:
     """The stated error follows from its law, or from the parts of its bound."""
     law, parts = c["squared_error_law"], c["error_bound_parts"]
+    if law is None and parts is None:
+        yield Check("no bound", c["error_bound"] is None, c["error_statement"])
+        return
     if law is None:
         yield from _bounds(c["error_bound"], parts)
         if c["error_bound_within"] is not None:

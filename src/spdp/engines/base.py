@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spdp.blocks import invalid_matrix, record_marks
+from spdp.blocks import Block, invalid_matrix, record_marks
 from spdp.charts import Chart
 from spdp.choices import OnInvalid
 from spdp.data.source import Source
@@ -73,17 +73,17 @@ class Engine(ABC):
         queries: Sequence[Query],
         on_invalid: OnInvalid,
         allow_none: bool = False,
+        classes: Sequence[Any] | None = None,
     ) -> tuple[list[Ints], int]:
         """Exact totals of queries over all records, and their number: one pass.
 
         With ``allow_none`` no records at all are a dataset too.
         """
-        task = self.task(source, chart, region, on_invalid)
+        task = self.task(source, chart, region, on_invalid, classes)
         results = self.each(source, totals_of, task, list(queries))
         sums, n = collect(source, results, allow_none)
         if not sums:
-            nobody = np.empty((0, *source.shape))
-            sums = totals_of(nobody, task, queries).totals
+            sums = totals_of(_nobody(source), task, queries).totals
         return sums, n
 
     def people(
@@ -120,6 +120,11 @@ class Engine(ABC):
         for part, m in self.each(source, record_marks, source.shape, source.name, key):
             total, n = total + part, n + m
         return fingerprint_text(total, n, source.k)
+
+
+def _nobody(source: Source) -> Block:
+    """A block of no records."""
+    return Block(np.empty((0, *source.shape)), {name: np.empty(0) for name in source.columns})
 
 
 def collect(

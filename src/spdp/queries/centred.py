@@ -70,7 +70,7 @@ class CentredSpread(_Centred):
         return np.abs(kernels.encode_vectors(Z, np.zeros(Z.shape[1]), self.radius))
 
     def sensitivity(self, adjacency: Adjacency) -> int:
-        C, d = self.centers.shape
+        C, d = (int(size) for size in self.centers.shape)
         apart = either(adjacency, root_upward(2 * RECORD_NORM**2), RECORD_NORM)
         return apart + 2 * C * root_upward(d)
 

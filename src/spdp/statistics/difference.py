@@ -35,12 +35,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from spdp.certificate import difference_estimand
+from spdp.certificate import estimand_of
 from spdp.choices import Adjacency
 from spdp.domain import Domain
 from spdp.engines import Engine, Held
 from spdp.errors import ParameterError
-from spdp.privacy.account import Account, Seed
+from spdp.privacy.account import Seed
 from spdp.privacy.bounds import Bound
 from spdp.privacy.laws import chi2_law
 from spdp.privacy.ledger import Ledger
@@ -238,7 +238,7 @@ def _publish(
         warn_outside(found.outside.share, account.unit)
     means = [chart.project(found.center + z, setting.region) for z in found.z]
     public, n = account.adjacency is Adjacency.REPLACE_ONE, search.n
-    step = found.radius / RECORD_NORM
+    step, last = found.radius / RECORD_NORM, account.steps[-1]
     return publish(
         account,
         {
@@ -250,21 +250,17 @@ def _publish(
         found.bound(found.excess, found.excess_sd),
         statistic="difference",
         method="adaptive",
-        estimand=difference_estimand(chart.distance, account.unit),
+        estimand=estimand_of("difference", chart.distance, account.unit),
         error_statement=ERROR_STATEMENT,
         error_bound_within=_within(found.bound(0.0, 0.0)),
         n=n if public else None,
         n_estimate=None if public else float(n),
-        sensitivity=_last(account)["sensitivity"] * step / n,
-        sigma=_last(account)["scale"] * step / n,
+        sensitivity=last["sensitivity"] * step / n,
+        sigma=last["scale"] * step / n,
         lattice_step=step,
         outside=None if found.outside is None else found.outside.describe(),
         **setting.facts(),
     )
-
-
-def _last(account: Account) -> dict[str, Any]:
-    return account.steps[-1]
 
 
 def _within(bound: Bound) -> dict[str, Any]:

@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.certificate import median_estimand
+from spdp.certificate import estimand_of
 from spdp.choices import Adjacency
 from spdp.domain import Domain
 from spdp.engines import Engine
-from spdp.privacy.account import Account, Answer, Seed
+from spdp.privacy.account import Answer, Seed
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, DirectionSum
 from spdp.queries.directions import NEARNESS
@@ -140,6 +140,7 @@ class _Walk:
         for taken in range(1, AVERAGE + 1):
             total = total + self.step(share)
             self.center = self.search.inside(total / taken)
+        self.account.note(averaged=AVERAGE)
         return self.center
 
     def step(self, share: float) -> Array:
@@ -166,7 +167,8 @@ def _publish(setting: Setting, search: Search, walk: _Walk) -> Release:
         warn_outside(walk.outside.share, account.unit)
     y = chart.representable(chart.project(walk.center, setting.region))
     step = walk.size / RECORD_NORM
-    sigma = _last_scale(account) * step / (search.n * sqrt(AVERAGE))
+    last = account.steps[-1]
+    sigma = last["scale"] * step / (search.n * sqrt(AVERAGE))
     public = account.adjacency is Adjacency.REPLACE_ONE
     return publish(
         account,
@@ -174,17 +176,13 @@ def _publish(setting: Setting, search: Search, walk: _Walk) -> Release:
         None,
         statistic="median",
         method="adaptive",
-        estimand=median_estimand(chart.distance, account.unit),
+        estimand=estimand_of("median", chart.distance, account.unit),
         error_statement=ERROR_STATEMENT.format(rms=sigma * sqrt(search.d)),
         n=search.n if public else None,
         n_estimate=None if public else float(search.n),
-        sensitivity=account.steps[-1]["sensitivity"] * step / search.n,
+        sensitivity=last["sensitivity"] * step / search.n,
         sigma=sigma,
         lattice_step=step,
         outside=None if walk.outside is None else walk.outside.describe(),
         **setting.facts(),
     )
-
-
-def _last_scale(account: Account) -> float:
-    return float(account.steps[-1]["scale"])

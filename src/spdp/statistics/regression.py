@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spdp.certificate import regression_estimand
+from spdp.certificate import estimand_of
 from spdp.charts import chart_of
 from spdp.choices import Adjacency
 from spdp.domain import Domain
@@ -296,7 +296,7 @@ def _publish(setting: Setting, search: Search, fit: _Fit, limits: Array) -> Rele
         None,
         statistic="regression",
         method="adaptive",
-        estimand=regression_estimand(chart.distance, account.unit, fit.p),
+        estimand=estimand_of("regression", chart.distance, account.unit, fit.p),
         error_statement=ERROR_STATEMENT.format(d=search.d),
         n=search.n if public else None,
         n_estimate=None if public else float(search.n),

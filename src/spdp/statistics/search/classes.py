@@ -52,8 +52,9 @@ Array = NDArray[np.float64]
 
 COARSE_SHARE, WITHIN_SHARE, SPREAD_SHARE, TAIL_SHARE, SHAPE_SHARE = 0.10, 0.01, 0.03, 0.03, 0.25
 COARSE_BALL = 1.25  # over the radius of the last ball of all records
-WITHIN_CAP, SPREAD_BALL = 2.0, 1.5  # over the typical distance
+WITHIN_CAP, SPREAD_BALL, SHAPE_BALL = 2.0, 1.5, 1.0  # over the typical distance
 SEEN, FEWEST = 2.0, 5.0  # a class is seen from so many sd of its count's noise, and records
+MULT = 1.0
 FLOOR = 0.25  # of the noise's spectral edge: what an eigenvalue is at least
 
 
@@ -139,12 +140,11 @@ class ClassSearch:
             return self.whole(outside)
         self.find_centers()
         frame = self.find_frame()
+        if self.second == "full":
+            frame = self.find_axes(frame)
         radius, loss = self.find_radius(frame)
         if self.second == "none" and loss > self.d * (self.region.radius * self.noise()) ** 2:
             return self.whole(outside)
-        if self.second == "full":
-            frame = self.find_axes(frame, radius)
-            radius, _ = self.find_radius(frame)
         return self.last(frame, radius, outside)
 
     # --- steps
@@ -189,10 +189,15 @@ class ClassSearch:
         answer = self.account.measure(query, self.held.total(query), TAIL_SHARE)
         tail = Tail.of(edges, answer.values / WHOLE, answer.scale / WHOLE, self.m)
         self.account.note(edges=edges.tolist(), beyond=tail.beyond.tolist())
-        return tail.radius(frame, self.distance, self.m, self.noise())
+        radius, loss = tail.radius(frame, self.distance, self.m, self.noise())
+        return MULT * radius, loss
 
-    def find_axes(self, frame: Frame, radius: float) -> Frame:
-        """Principal axes within the classes, and the spread along each."""
+    def find_axes(self, frame: Frame) -> Frame:
+        """Principal axes within the classes, and the spread along each.
+
+        Noise grows with the square of the radius, so that a small one pays.
+        """
+        radius = SHAPE_BALL * self.distance
         query = MomentSum(
             "shape", frame, radius, self.classes, "full", True, np.array(self.centers)
         )

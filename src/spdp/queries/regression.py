@@ -160,10 +160,10 @@ class CrossSum(Query):
         return np.concatenate([piece.sum(axis=0) for piece in pieces])
 
     def sensitivity(self, adjacency: Adjacency) -> int:
-        first, square, _ = self.weights
+        first, square, mixed = self.weights
         norm, p = RECORD_NORM**2, self.p
         replaced = root_upward(4 * (1 + p) * norm) + root_upward(self.size)
-        alone = (1 + p) * norm + p * first**2 + (p * square) ** 2
+        alone = (1 + p) * norm + p * (first**2 + square**2) + p * (p - 1) // 2 * mixed**2
         return either(adjacency, replaced, root_upward(alone))
 
     def gram(self, values: Array, n: float) -> Array:

@@ -176,7 +176,8 @@ class _Compared:
         self.z = self.moments.sums / self.counts[:, None]
         self.difference = self.z[0] - self.z[1]
         self.test = tested(self.moments, self.counts, self.z)
-        self.account.note(center=self.center.tolist(), radius=self.radius, **vars(self.test))
+        self.account.note(center=self.center.tolist(), radius=self.radius)
+        self.account.note(test=vars(self.test))
 
     def ask_excess(self) -> tuple[float, float]:
         """Sum of the records' excess beyond the ball, and its noise."""

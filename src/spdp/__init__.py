@@ -26,6 +26,8 @@ _HOME = {
     "PrivateGeodesicRegression": "learn",
     "private_class_means": "statistics.classes",
     "PrivateFrechetMean": "learn",
+    "PrivateMDM": "learn",
+    "PrivateTangentLDA": "learn",
     "Ledger": "privacy.ledger",
     "BudgetExceeded": "privacy.ledger",
 }

@@ -20,6 +20,7 @@ SECRETS = {
     ("add-remove", "record"): "whether any one record was in the data at all",
     ("add-remove", "person"): "whether any one person's records were in the data at all",
 }
+STATISTICS = {"class-means": "means of classes"}  # what is released, for a heading
 COUNTED = {"record": "records", "person": "people"}
 
 
@@ -33,6 +34,8 @@ class Verdict(NamedTuple):
 
 def heading(c: Certificate) -> str:
     kind = "Private" if c["private"] else "Simulated"
+    if c["statistic"] != "mean":
+        return f"{kind} {STATISTICS.get(c['statistic'], c['statistic'])}"
     shape = next(iter(c["arrays"].values()))
     if len(shape) == 3:
         return f"{kind} {shape[1]}×{shape[2]} matrices, {shape[0]} of them"
@@ -40,6 +43,8 @@ def heading(c: Certificate) -> str:
 
 
 def subject(c: Certificate) -> str:
+    if c["statistic"] != "mean":
+        return f"These numbers estimate {c['estimand']}."
     return f"This matrix estimates {c['estimand']}."
 
 
@@ -79,9 +84,12 @@ def accuracy(c: Certificate) -> str:
     """The 95 % bound, as a bound on the error that :func:`coverage` describes."""
     if c["error_bound"] is None:
         return "No bound on the error is stated."
+    whom = "this matrix to what it estimates"
+    if c["statistic"] != "mean":
+        whom = "what was released to what it estimates"
     return (
-        f"With a probability of at least 95 %, the {c['distance']} distance from this matrix "
-        f"to what it estimates is at most {c['error_bound']['95%']:.4g}."
+        f"With a probability of at least 95 %, the {c['distance']} distance from {whom} "
+        f"is at most {c['error_bound']['95%']:.4g}."
     )
 
 

@@ -2,6 +2,8 @@
 
 import typer
 
+from spdp.cli.stats import classes
+
 __all__ = ["app"]
 
 app = typer.Typer(
@@ -14,3 +16,7 @@ app = typer.Typer(
 @app.callback()
 def group() -> None:
     """Statistics beyond the mean, each for one budget."""
+
+
+for command in (classes.classes,):
+    app.command(command.__name__.rstrip("_"))(command)

@@ -53,9 +53,10 @@ Array = NDArray[np.float64]
 COARSE_SHARE, WITHIN_SHARE, SPREAD_SHARE, TAIL_SHARE, SHAPE_SHARE = 0.10, 0.01, 0.03, 0.03, 0.25
 COARSE_BALL = 1.25  # over the radius of the last ball of all records
 WITHIN_CAP, SPREAD_BALL, SHAPE_BALL = 2.0, 1.5, 1.0  # over the typical distance
+LAST_BALL = 0.8  # over the best radius for means, where second moments are wanted in full
 SEEN, FEWEST = 2.0, 5.0  # a class is seen from so many sd of its count's noise, and records
-MULT = 1.0
-FLOOR = 0.25  # of the noise's spectral edge: what an eigenvalue is at least
+SHAPE_FROM = 0.75  # n·μ/d^1.5 from which principal axes can be seen
+FLOOR = 0.35  # of the noise's spectral edge: what an eigenvalue is at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +64,8 @@ class FoundClasses:
     """What was found of the classes, in a chart's coordinates.
 
     ``covariance`` is that within the classes, (d, d) or its diagonal (d,), or None.
-    ``seen`` says which classes stand on records of their own. ``law`` holds the
-    variances of the error's coordinates, where nothing was clipped or shrunk.
+    ``seen`` says which classes stand on records of their own. ``variances`` are
+    those of the error's coordinates, where nothing was clipped or shrunk.
     """
 
     means: Array  # (C, d)
@@ -99,6 +100,13 @@ class Tally:
         return np.maximum(self.sum / self.weight, max(FEWEST, SEEN * self.sd))
 
 
+class Ball(Search):
+    """The search for the ball of all records, which leaves enough for what follows."""
+
+    def later_share(self) -> float:
+        return COARSE_SHARE + WITHIN_SHARE + SPREAD_SHARE + SHAPE_SHARE + TAIL_SHARE
+
+
 class ClassSearch:
     """One run over labelled ``held``, on ``account``.
 
@@ -126,7 +134,7 @@ class ClassSearch:
         second: str,
     ) -> None:
         self.held, self.account, self.region = held, account, region
-        self.search = Search(held.unlabelled(), account, region, chart)
+        self.search = Ball(held.unlabelled(), account, region, chart)
         self.classes, self.second = classes, second
         self.n, self.m, self.d = self.search.n, self.search.m, self.search.d
         self.tally = Tally(classes)
@@ -140,12 +148,12 @@ class ClassSearch:
             return self.whole(outside)
         self.find_centers()
         frame = self.find_frame()
-        if self.second == "full":
+        if self.second == "full" and self.n * self.search.mu >= SHAPE_FROM * self.d**1.5:
             frame = self.find_axes(frame)
         radius, loss = self.find_radius(frame)
         if self.second == "none" and loss > self.d * (self.region.radius * self.noise()) ** 2:
             return self.whole(outside)
-        return self.last(frame, radius, outside)
+        return self.last(frame, (LAST_BALL if self.second == "full" else 1.0) * radius, outside)
 
     # --- steps
 
@@ -189,8 +197,7 @@ class ClassSearch:
         answer = self.account.measure(query, self.held.total(query), TAIL_SHARE)
         tail = Tail.of(edges, answer.values / WHOLE, answer.scale / WHOLE, self.m)
         self.account.note(edges=edges.tolist(), beyond=tail.beyond.tolist())
-        radius, loss = tail.radius(frame, self.distance, self.m, self.noise())
-        return MULT * radius, loss
+        return tail.radius(frame, self.distance, self.m, self.noise())
 
     def find_axes(self, frame: Frame) -> Frame:
         """Principal axes within the classes, and the spread along each.
@@ -202,8 +209,7 @@ class ClassSearch:
             "shape", frame, radius, self.classes, "full", True, np.array(self.centers)
         )
         found = self.ask(query, SHAPE_SHARE)
-        C = self.within(found, self.move(frame, found))
-        clear = raised(C, sqrt(2.0 * self.d) * found.second_sd / self.n)
+        clear = self.combined(found, self.move(frame, found))
         values, V = np.linalg.eigh(clear * np.outer(frame.width, frame.width))
         self.distance = sqrt(self.d)
         return Frame(frame.center, np.sqrt(values), V)
@@ -221,9 +227,10 @@ class ClassSearch:
         elif self.second == "diagonal":
             C = self.within(found, offsets)
             covariance = np.maximum(C, FLOOR * found.second_sd / self.n) * frame.width**2
-        return FoundClasses(
-            self.centers, self.tally.counts, covariance, self.tally.seen, outside=outside
-        )
+        counts, seen = self.tally.counts, self.tally.seen
+        if seen.any():
+            self.centers[~seen] = np.average(self.centers[seen], axis=0, weights=counts[seen])
+        return FoundClasses(self.centers, counts, covariance, seen, outside=outside)
 
     def whole(self, outside: Outside | None) -> FoundClasses:
         """The moments over the whole domain, with all that is left."""
@@ -264,22 +271,21 @@ class ClassSearch:
         return np.asarray(second - part.T @ offsets)
 
     def combined(self, found: Moments, offsets: Array) -> Array:
-        """The last covariance, shrunk toward the one that chose the axes, here s·I.
+        """A covariance shrunk toward what chose the frame, which is s·I in its units.
 
-        Noise is taken off as it is from a mean: by the James–Stein factor.
+        Noise is taken off as it is from a mean, by the James–Stein factor.
         """
         C = self.within(found, offsets)
         sd = found.second_sd / self.n
-        middle = np.eye(self.d) * (np.trace(C) / self.d)
+        middle = np.eye(self.d) * max(float(np.trace(C)) / self.d, sd)
         square = float(np.sum((C - middle) ** 2))
         expected = sd**2 * (self.d + self.d * (self.d - 1) * (5.0 / 7.0) ** 2)
-        factor = max(0.0, 1.0 - expected / square)
+        factor = max(0.0, 1.0 - expected / max(square, expected))
         return raised(middle + factor * (C - middle), factor * sqrt(2.0 * self.d) * sd)
 
     def turned_back(self, frame: Frame, C: Array) -> Array:
         """A covariance in z as one in the chart's coordinates."""
-        assert frame.axes is not None
-        B = frame.axes * frame.width
+        B = (np.eye(self.d) if frame.axes is None else frame.axes) * frame.width
         return np.asarray(B @ C @ B.T)
 
     def noise(self) -> float:

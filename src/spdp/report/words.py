@@ -20,7 +20,12 @@ SECRETS = {
     ("add-remove", "record"): "whether any one record was in the data at all",
     ("add-remove", "person"): "whether any one person's records were in the data at all",
 }
-STATISTICS = {"class-means": "means of classes"}  # what is released, for a heading
+STATISTICS = {  # what is released, for a heading
+    "class-means": "means of classes",
+    "median": "geometric median",
+    "regression": "regression on covariates",
+    "difference": "difference of two classes",
+}
 COUNTED = {"record": "records", "person": "people"}
 
 
@@ -110,10 +115,19 @@ def facts(c: Certificate) -> dict[str, str]:
         "error, rms": _rms(c),
         "error, 95 %": _bound(c),
         "within reach, 95 %": _within(c),
+        "test": _test(c),
         "outside the domain": _outside(c),
         "the error covers": c["error_statement"],
     }
     return {name: text for name, text in rows.items() if text}
+
+
+def _test(c: Certificate) -> str | None:
+    """The test of whether two classes differ, where there is one."""
+    if c["statistic"] != "difference":
+        return None
+    test = c["steps"][-1]["test"]
+    return f"p = {test['p_value']:.3g}, scaled χ² of {test['freedom']:.3g} degrees of freedom"
 
 
 def _bound(c: Certificate) -> str | None:

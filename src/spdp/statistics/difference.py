@@ -23,7 +23,7 @@ these two moments (Bai and Saranadasa 1996). Its level is approximate: a normal 
 and two moments.
 
 *Enforced, assumed, therefore.* As for :func:`spdp.private_mean`; ``classes`` are
-public, and what a label is not among them adds nothing.
+public, and a record whose label is not among them adds nothing.
 """
 
 from collections.abc import Sequence
@@ -140,6 +140,8 @@ def private_difference(
         engine=engine,
         classes_of=y,
     )
+    if "label" not in setting.source.columns:
+        raise ParameterError("y is missing: the class of each record")
     held = setting.gather(classes=pair)
     everyone = countable(held.unlabelled(), setting.account, setting.region)
     search = Search(everyone, setting.account, setting.region, setting.chart)
@@ -177,7 +179,7 @@ class _Compared:
         self.difference = self.z[0] - self.z[1]
         self.test = tested(self.moments, self.counts, self.z)
         self.account.note(center=self.center.tolist(), radius=self.radius)
-        self.account.note(test=vars(self.test))
+        self.account.note(test={**vars(self.test), "p_value": self.test.p_value})
 
     def ask_excess(self) -> tuple[float, float]:
         """Sum of the records' excess beyond the ball, and its noise."""

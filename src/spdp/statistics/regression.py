@@ -65,15 +65,16 @@ FEWEST = 4.0  # n·μ/√(d(1 + p)) below which no trend can be found
 MIDDLE_SHARE, WIDTH_SHARE, FIRST_SHARE, RESIDUAL_SHARE = 0.02, 0.02, 0.2, 0.02
 WIDTH = 3.5  # half width of the covariates' range over their mean absolute deviation
 CLEAR = 1.0  # noise that is added to the deviation, in standard deviations
-FIRST_BALL, LAST_BALL = 1.3, 1.3  # radius over the typical distance
+FIRST_BALL, LAST_BALL = 1.3, 1.5  # radius over the typical distance
 # Covariances of the covariates, over their squared ranges, are at least this, and at
 # least so many standard deviations of their noise: smaller ones cannot be told from 0.
 LEAST_SPREAD, RIDGE = 0.01, 3.0
 
 ERROR_STATEMENT = (
-    "the noise of a prediction at x: each of its {d} coordinates has variance (1, x − at)·noise"
-    "·(1, x − at)ᵀ, given the released Gram matrix of the covariates. It does not cover clipping "
-    "of residuals to the released ball, nor shrinkage of slopes, which noise does not make larger"
+    "the last noise in a prediction at x: each of its {d} coordinates has variance (1, x − at)"
+    "·noise·(1, x − at)ᵀ, given the released Gram matrix of the covariates. It does not cover "
+    "shrinkage of slopes, noise in the Gram matrix, nor clipping of residuals to the released "
+    "ball, which leaves a part of the first fit's error: up to about as much again was seen"
 )
 
 
@@ -145,6 +146,8 @@ def private_regression(
         engine=engine,
         covariates=check_covariates(covariates, len(limits)),
     )
+    if "x" not in setting.source.columns:
+        raise ParameterError("covariates are missing: numbers for each record")
     held = setting.gather(ranges=limits)
     account, p = setting.account, len(limits)
     fewest = FEWEST * sqrt(held.d * (1 + p)) / account.mu
@@ -172,7 +175,9 @@ def check_ranges(ranges: ArrayLike) -> Array:
 
 
 def check_covariates(covariates: Any, p: int) -> Any:
-    """Covariates of p columns, or an error."""
+    """Covariates of p columns, or an error; None where records bring their own."""
+    if covariates is None:
+        return None
     shape = np.shape(covariates)
     if len(shape) not in (1, 2) or (1 if len(shape) == 1 else shape[1]) != p:
         raise DataError(f"covariates have shape {shape}; expected (n, {p}), one column per range")

@@ -2,7 +2,7 @@
 
 import typer
 
-from spdp.cli.stats import classes
+from spdp.cli.stats import classes, compare, median, regress
 
 __all__ = ["app"]
 
@@ -18,5 +18,5 @@ def group() -> None:
     """Statistics beyond the mean, each for one budget."""
 
 
-for command in (classes.classes,):
+for command in (classes.classes, median.median, regress.regress, compare.compare):
     app.command(command.__name__.rstrip("_"))(command)

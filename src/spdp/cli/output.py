@@ -62,7 +62,9 @@ def print_json(content: Any) -> None:
 def present(release: "Release", written: list[Path], as_json: bool = False) -> None:
     """Show a release: as JSON, or its main facts with its files or its matrix."""
     if as_json:
-        print_json({"value": release.value.tolist(), "certificate": release.certificate})
+        values = {name: value.tolist() for name, value in release.values.items()}
+        more = {"values": values} if len(values) > 1 else {}
+        print_json({"value": release.value.tolist(), **more, "certificate": release.certificate})
         return
     import numpy as np
 

@@ -3,16 +3,17 @@ r"""A private search for where each class is, and its moments taken there.
 1. the ball of all records, without their classes (:mod:`.run`);
 2. *classes*: counts and sums of the classes in that ball; each class's centre is its
    noisy mean, shrunk toward the ball's;
-3. *within*, *spread*, *tail*: typical distance to the class centres, spread along each
-   coordinate, and a histogram of distances in units of those spreads, all pooled over
-   the classes; the radius balances noise against clipping (:mod:`.tail`);
-4. with full second moments, *shape*: counts, sums and second moments around the class
-   centres, in that ball; better centres, principal axes, and a *tail* along them;
-5. *moments*: counts, sums and second moments with all that is left, in units of the
+3. *within*, *spread*: typical distance to the class centres and spread along each
+   coordinate, pooled over the classes;
+4. *shape*, for full second moments that can be seen: moments around the class centres
+   in a small ball of those units; better centres, principal axes;
+5. *tail*: a histogram of distances; the radius balances noise against clipping
+   (:mod:`.tail`);
+6. *moments*: counts, sums and second moments with all that is left, in units of the
    spread along the axes for covariances, of its root for means.
 
 Means of later steps are shrunk toward the centres that they are taken around, which
-weighs each step's estimate by its noise; so is a covariance toward that of step 4.
+weighs each step's estimate by its noise; so is a covariance (:mod:`.covariance`).
 Where no ball can be found, or where clipping would cost more than the whole domain,
 the moments are those of the records in the whole domain.
 
@@ -39,6 +40,7 @@ from spdp.queries import (
     Moments,
     MomentSum,
 )
+from spdp.statistics.search.covariance import cleared, raised
 from spdp.statistics.search.outside import Outside
 from spdp.statistics.search.run import MAX_ROUNDS, ROUNDS_FROM, Search
 from spdp.statistics.search.shape import axis_frame, spreads
@@ -50,13 +52,13 @@ __all__ = ["ClassSearch", "FoundClasses"]
 
 Array = NDArray[np.float64]
 
-COARSE_SHARE, WITHIN_SHARE, SPREAD_SHARE, TAIL_SHARE, SHAPE_SHARE = 0.10, 0.01, 0.03, 0.03, 0.25
+COARSE_SHARES = (13.0, 0.10, 0.20)  # share clip((factor/resolution)², least, most)
+WITHIN_SHARE, SPREAD_SHARE, TAIL_SHARE, SHAPE_SHARE = 0.01, 0.03, 0.03, 0.25
 COARSE_BALL = 1.25  # over the radius of the last ball of all records
 WITHIN_CAP, SPREAD_BALL, SHAPE_BALL = 2.0, 1.5, 1.0  # over the typical distance
-LAST_BALL = 0.8  # over the best radius for means, where second moments are wanted in full
+LAST_BALL = {"full": 0.8, "diagonal": 0.65, "none": 1.0}  # over the best radius for means
 SEEN, FEWEST = 2.0, 5.0  # a class is seen from so many sd of its count's noise, and records
 SHAPE_FROM = 0.75  # n·μ/d^1.5 from which principal axes can be seen
-FLOOR = 0.35  # of the noise's spectral edge: what an eigenvalue is at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +106,8 @@ class Ball(Search):
     """The search for the ball of all records, which leaves enough for what follows."""
 
     def later_share(self) -> float:
-        return COARSE_SHARE + WITHIN_SHARE + SPREAD_SHARE + SHAPE_SHARE + TAIL_SHARE
+        coarse = self.shares(COARSE_SHARES)
+        return coarse + WITHIN_SHARE + SPREAD_SHARE + SHAPE_SHARE + TAIL_SHARE
 
 
 class ClassSearch:
@@ -153,7 +156,7 @@ class ClassSearch:
         radius, loss = self.find_radius(frame)
         if self.second == "none" and loss > self.d * (self.region.radius * self.noise()) ** 2:
             return self.whole(outside)
-        return self.last(frame, (LAST_BALL if self.second == "full" else 1.0) * radius, outside)
+        return self.last(frame, LAST_BALL[self.second] * radius, outside)
 
     # --- steps
 
@@ -161,7 +164,7 @@ class ClassSearch:
         """Centres of the classes in the ball of all records."""
         ball = COARSE_BALL * self.search.radius
         query = MomentSum("classes", self.search.frame, ball, self.classes)
-        found = self.ask(query, COARSE_SHARE)
+        found = self.ask(query, self.search.shares(COARSE_SHARES))
         self.centers = np.tile(self.search.frame.center, (self.classes, 1))
         self.move(Frame.plain(self.search.frame.center), found)
 
@@ -222,11 +225,8 @@ class ClassSearch:
         found = self.ask(query, 1.0)
         offsets = self.move(frame, found)
         covariance = None
-        if self.second == "full":
+        if self.second != "none":
             covariance = self.turned_back(frame, self.combined(found, offsets))
-        elif self.second == "diagonal":
-            C = self.within(found, offsets)
-            covariance = np.maximum(C, FLOOR * found.second_sd / self.n) * frame.width**2
         counts, seen = self.tally.counts, self.tally.seen
         if seen.any():
             self.centers[~seen] = np.average(self.centers[seen], axis=0, weights=counts[seen])
@@ -264,27 +264,17 @@ class ClassSearch:
 
     def within(self, found: Moments, offsets: Array) -> Array:
         """Covariance within the classes, in units of the frame."""
-        second = found.second[0] / self.n
-        part = (self.tally.counts / self.n)[:, None] * offsets
-        if second.ndim == 1:
-            return np.asarray(second - (part * offsets).sum(axis=0))
-        return np.asarray(second - part.T @ offsets)
+        part = between(self.tally.counts / self.n, offsets, found.second.ndim)
+        return np.asarray(found.second[0] / self.n - part)
 
     def combined(self, found: Moments, offsets: Array) -> Array:
-        """A covariance shrunk toward what chose the frame, which is s·I in its units.
-
-        Noise is taken off as it is from a mean, by the James–Stein factor.
-        """
-        C = self.within(found, offsets)
-        sd = found.second_sd / self.n
-        middle = np.eye(self.d) * max(float(np.trace(C)) / self.d, sd)
-        square = float(np.sum((C - middle) ** 2))
-        expected = sd**2 * (self.d + self.d * (self.d - 1) * (5.0 / 7.0) ** 2)
-        factor = max(0.0, 1.0 - expected / max(square, expected))
-        return raised(middle + factor * (C - middle), factor * sqrt(2.0 * self.d) * sd)
+        """The covariance within the classes, cleared of noise."""
+        return cleared(self.within(found, offsets), found.second_sd / self.n)
 
     def turned_back(self, frame: Frame, C: Array) -> Array:
         """A covariance in z as one in the chart's coordinates."""
+        if C.ndim == 1:
+            return np.asarray(C * frame.width**2)
         B = (np.eye(self.d) if frame.axes is None else frame.axes) * frame.width
         return np.asarray(B @ C @ B.T)
 
@@ -294,11 +284,10 @@ class ClassSearch:
         return 2.0 * self.classes / (self.n * self.search.mu * share)
 
 
-def raised(C: Array, edge: float) -> Array:
-    """C with eigenvalues that are never negative, and raised by a part of the edge."""
-    values, V = np.linalg.eigh(C)
-    least = 1e-9 * max(float(values[-1]), edge)
-    return np.asarray((V * np.maximum(np.maximum(values, 0.0) + FLOOR * edge, least)) @ V.T)
+def between(shares: Array, offsets: Array, ndim: int) -> Array:
+    """Σ share·δδᵀ of the classes' offsets, or its diagonal where moments are (1, d)."""
+    part = shares[:, None] * offsets
+    return np.asarray((part * offsets).sum(axis=0) if ndim == 2 else part.T @ offsets)
 
 
 def whole_domain(found: Moments, region: Region, outside: Outside | None = None) -> FoundClasses:
@@ -314,13 +303,8 @@ def whole_domain(found: Moments, region: Region, outside: Outside | None = None)
     )
     covariance = None
     if found.second.size:
-        second = found.second[0] / total
-        part = (counts / total)[:, None] * offsets
-        edge = sqrt(2.0 * means.shape[1]) * found.second_sd / total
-        if second.ndim == 1:
-            covariance = np.maximum(second - (part * offsets).sum(axis=0), FLOOR * edge)
-        else:
-            covariance = raised(second - part.T @ offsets, edge)
+        second = found.second[0] / total - between(counts / total, offsets, found.second.ndim)
+        covariance = raised(second, found.second_sd / total)
     variances = None
     if seen.all():
         # along the mean the count's noise adds to that of the sum

@@ -1,0 +1,66 @@
+"""``spdp stats classes``."""
+
+import json
+
+import numpy as np
+import pytest
+
+from spdp import Ledger, Release
+
+
+@pytest.fixture
+def labels(data, tmp_path):
+    y = np.arange(len(np.load(data))) % 2
+    np.save(tmp_path / "y.npy", y)
+    (tmp_path / "y.txt").write_text("\n".join("ab"[c] for c in y) + "\n")
+    return "y.npy"
+
+
+def words(data, budget, *more):
+    return ("stats", "classes", data, *budget, "--eigenvalues", "0.2", "5", *more)
+
+
+def test_it_writes_a_release_with_its_page(run, data, labels, tmp_path, budget):
+    options = ("--labels", labels, "--classes", "0,1", "--covariance", "diagonal")
+    code, out, err = run(*words(data, budget, *options, "-o", "out", "--report"))
+    assert (code, err) == (0, "")
+    for name in ("means.npy", "counts.npy", "covariance.npy", "certificate.json", "report.html"):
+        assert f"wrote out/{name}" in out
+    release = Release.load(tmp_path / "out")
+    assert release.values["means"].shape == (2, 3, 3)
+    np.testing.assert_allclose(release.values["counts"], [1500, 1500], atol=150)
+    assert "means of classes" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    code, out, err = run("verify", "out")
+    assert (code, err) == (0, "")
+
+
+def test_texts_and_json(run, data, labels, budget):
+    code, out, _ = run(
+        *words(data, budget, "--labels", "y.txt", "--classes", "a, b", "--json"),
+    )
+    assert code == 0
+    result = json.loads(out)
+    assert np.array(result["values"]["means"]).shape == (2, 3, 3)
+    assert result["certificate"]["steps"][-1]["classes"] == ["a", "b"]
+
+
+def test_a_ledger_keeps_all_arrays(run, data, labels, tmp_path, budget):
+    ledger = Ledger(tmp_path / "l.db", epsilon=3.0, delta=1e-4)
+    options = ("--labels", labels, "--classes", "0,1", "--ledger", "l.db")
+    code, _, err = run(*words(data, budget, *options))
+    assert (code, err) == (0, "")
+    (entry,) = ledger.history()
+    assert set(entry["value"]) == {"means", "counts"}
+
+
+def test_what_is_wrong_is_said_before_anything_is_paid(refused, data, labels, tmp_path, budget):
+    np.save(tmp_path / "bad.npy", np.zeros((3, 2)))
+    options = ("--labels", labels, "--classes")
+    refused(2, "the labels are numbers", *words(data, budget, *options, "a,b"))
+    refused(2, "twice", *words(data, budget, *options, "1,1"))
+    refused(2, "y is missing", *words(data, budget, "--classes", "a"))
+    refused(3, "one number or text", *words(data, budget, "--labels", "bad.npy", "--classes", "0"))
+    refused(
+        3, "no.npy: cannot be read", *words(data, budget, "--labels", "no.npy", "--classes", "0")
+    )
+    refused(3, "has label 1", *words(data, budget, *options, "0"))

@@ -23,7 +23,14 @@ from numpy.typing import NDArray
 from spdp.choices import Unit
 from spdp.errors import DataError
 
-__all__ = ["Certificate", "class_estimand", "mean_estimand", "seal_of", "strict_json"]
+__all__ = [
+    "Certificate",
+    "class_estimand",
+    "estimand_of",
+    "mean_estimand",
+    "seal_of",
+    "strict_json",
+]
 
 SCHEMA = 3
 LARGEST = 1.7976931348623157e308  # a float64 number; infinities and NaN are above
@@ -53,6 +60,14 @@ def mean_estimand(distance: str, unit: str | None, most: int | None = None) -> s
     return ESTIMAND.format(distance=distance, whom=whom)
 
 
+OTHERS = {
+    "median": "the geometric median, in the {distance} distance, of {whom}, each clipped to the "
+    "domain",
+    "regression": "the least-squares regression, in the {distance} chart, of {whom}, each clipped "
+    "to the domain, on covariates ({covariates}) of public range",
+    "difference": "the difference, in the {distance} chart, of the means of two classes of "
+    "{whom}, each clipped to the domain",
+}
 CLASS_ESTIMAND = "the {distance} Fréchet mean of each class of {whom}, each clipped to the domain"
 CLASS_PERSONS = "the persons, a person being the mean of their records there"
 
@@ -61,6 +76,12 @@ def class_estimand(distance: str, unit: str | None) -> str:
     """What means of classes estimate, in words."""
     whom = CLASS_PERSONS if unit == Unit.PERSON else WHOM.get(unit or "", WHOM[Unit.RECORD])
     return CLASS_ESTIMAND.format(distance=distance, whom=whom)
+
+
+def estimand_of(statistic: str, distance: str, unit: str | None, covariates: int = 0) -> str:
+    """What a statistic other than a mean estimates, in words."""
+    whom = WHOM.get(unit or "", WHOM[Unit.RECORD])
+    return OTHERS[statistic].format(distance=distance, whom=whom, covariates=covariates)
 
 
 @lru_cache(maxsize=1)

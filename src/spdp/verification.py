@@ -10,17 +10,24 @@ that the domain was chosen without looking at them, that each person owned one r
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from math import isclose
+from math import isclose, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from spdp.certificate import COMPONENTS_TOO, SPREAD_TOO, class_estimand, mean_estimand
+from spdp.certificate import (
+    COMPONENTS_TOO,
+    SPREAD_TOO,
+    class_estimand,
+    estimand_of,
+    mean_estimand,
+)
 from spdp.charts import Chart, chart_of
 from spdp.choices import Adjacency, Method, Noise, Unit
 from spdp.domain import domain_of
 from spdp.errors import DataError, ParameterError
 from spdp.frame import Frame
+from spdp.kernels import Region
 from spdp.privacy.account import NAMES, laplace_scale_exact, noise_scale, price
 from spdp.privacy.bounds import Bound
 from spdp.privacy.costs import Budget
@@ -44,6 +51,7 @@ from spdp.queries import (
     share_sum,
     whole_domain_sum,
 )
+from spdp.queries.kinds import difference_kinds, median_kinds, regression_kinds
 
 __all__ = ["NOT_PROVEN", "Check", "checks"]
 
@@ -76,6 +84,7 @@ def checks(certificate: dict[str, Any]) -> list[Check]:
         _one_shot,
         _adaptive,
         _last_moments,
+        _last_answer,
         _error,
     ):
         try:
@@ -236,17 +245,54 @@ def _last_moments(c: dict[str, Any]) -> Iterator[Check]:
     yield _same("sigma", c["sigma"], last["scale"] * unit / count, "σ of the last noise")
 
 
+# Statistics that end in one query: its step, and what there is a lattice unit's size.
+ENDS = {
+    "median": ("direction", "size"),
+    "regression": ("cross moments", "radius"),
+    "difference": ("class moments", "radius"),
+}
+
+
+def _last_answer(c: dict[str, Any]) -> Iterator[Check]:
+    """σ and sensitivity follow from the last step, its size and the number."""
+    if c["statistic"] not in ENDS:
+        return
+    name, size = ENDS[c["statistic"]]
+    last, count = c["steps"][-1], c["n"] if c["n_estimate"] is None else c["n_estimate"]
+    public = c["adjacency"] == Adjacency.REPLACE_ONE
+    yield Check("number of records", (c["n"] is not None) == public, "public iff replace-one")
+    yield _equal("last step", last["step"], name)
+    unit, root = last[size] / RECORD_NORM, sqrt(last.get("averaged", 1))
+    yield _same("lattice step", c["lattice_step"], unit, "size/2³⁰")
+    yield _same("sensitivity", c["sensitivity"], last["sensitivity"] * unit / count, "Δ·step/n")
+    yield _same("sigma", c["sigma"], last["scale"] * unit / count / root, "σ of the last noise")
+
+
+def _region(c: dict[str, Any]) -> Region:
+    return domain_of(c["domain"]).region(c["k"], _chart(c))
+
+
+def _covariates(c: dict[str, Any]) -> int:
+    return int(c["arrays"]["at"][0])
+
+
 ESTIMANDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "mean": lambda c: mean_estimand(c["distance"], c["unit"], c["max_records"]),
     "class-means": lambda c: class_estimand(c["distance"], c["unit"]),
     "dispersion": lambda c: mean_estimand(c["distance"], c["unit"]) + SPREAD_TOO,
     "pca": lambda c: mean_estimand(c["distance"], c["unit"]) + COMPONENTS_TOO,
+    "median": lambda c: estimand_of("median", c["distance"], c["unit"]),
+    "difference": lambda c: estimand_of("difference", c["distance"], c["unit"]),
+    "regression": lambda c: estimand_of("regression", c["distance"], c["unit"], _covariates(c)),
 }
 KINDS: dict[str, Callable[[dict[str, Any]], dict[str, Query]]] = {
     "mean": _mean_kinds,
     "class-means": _class_kinds,
     "dispersion": _spread_kinds,
     "pca": _spread_kinds,
+    "median": lambda c: median_kinds(_chart(c), _region(c)),
+    "difference": lambda c: difference_kinds(_chart(c), _region(c)),
+    "regression": lambda c: regression_kinds(_chart(c), _region(c), _covariates(c)),
 }
 
 

@@ -18,7 +18,7 @@ COMMANDS = {
     **dict.fromkeys(("mean", "plan", "reference", "sum", "merge", "verify"), ()),
     **dict.fromkeys(("demo", "describe", "reproduce"), ()),
     "ledger": {"create", "show", "history", "export", "bind", "recover"},
-    "stats": {"classes"},
+    "stats": {"classes", "median", "regress", "compare"},
 }
 
 

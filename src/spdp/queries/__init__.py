@@ -3,8 +3,11 @@
 from spdp.kernels import RECORD_NORM
 from spdp.queries.base import WHOLE, Query, Rows, Stated, describe
 from spdp.queries.centred import CentredDistance, CentredHistogram, CentredSpread
+from spdp.queries.directions import DirectionSum
 from spdp.queries.edge import EdgeCount
+from spdp.queries.excess import ClassExcess
 from spdp.queries.moments import Moments, MomentSum
+from spdp.queries.regression import CovariateSum, CrossSum, ResidualDistance, Trend
 from spdp.queries.shapes import CorrelationSum, ExcessSum
 from spdp.queries.spread import SpreadSum
 from spdp.queries.sums import (
@@ -25,7 +28,11 @@ __all__ = [
     "CentredDistance",
     "CentredHistogram",
     "CentredSpread",
+    "ClassExcess",
     "CorrelationSum",
+    "CovariateSum",
+    "CrossSum",
+    "DirectionSum",
     "DistanceSum",
     "EdgeCount",
     "ExcessSum",
@@ -33,10 +40,12 @@ __all__ = [
     "MomentSum",
     "Moments",
     "Query",
+    "ResidualDistance",
     "Rows",
     "ShareSum",
     "SpreadSum",
     "Stated",
+    "Trend",
     "VectorSum",
     "count_weight",
     "describe",

@@ -29,6 +29,9 @@ STATISTICS = {  # what is released, for a heading
     "class-means": "means of classes",
     "dispersion": "mean and spread",
     "pca": "principal components",
+    "median": "geometric median",
+    "regression": "regression on covariates",
+    "difference": "difference of two classes",
 }
 COUNTED = {"record": "records", "voxel": "voxels", "person": "people"}
 # What a guarantee does not promise, where it might be taken to.
@@ -123,11 +126,20 @@ def facts(c: Certificate) -> dict[str, str]:
         "error, 95 %": _bound(c),
         "within reach, 95 %": _within(c),
         "population, 95 %": _population(c),
+        "test": _test(c),
         "outside the domain": _outside(c),
         "the error covers": c["error_statement"],
         "worth": _worth(c),
     }
     return {name: text for name, text in rows.items() if text}
+
+
+def _test(c: Certificate) -> str | None:
+    """The test of whether two classes differ, where there is one."""
+    if c["statistic"] != "difference":
+        return None
+    test = c["steps"][-1]["test"]
+    return f"p = {test['p_value']:.3g}, scaled χ² of {test['freedom']:.3g} degrees of freedom"
 
 
 def _bound(c: Certificate) -> str | None:

@@ -2,7 +2,7 @@
 
 import typer
 
-from spdp.cli.stats import classes, pca, spread
+from spdp.cli.stats import classes, compare, median, pca, regress, spread
 
 __all__ = ["app"]
 
@@ -18,5 +18,12 @@ def group() -> None:
     """Statistics beyond the mean, each for one budget."""
 
 
-for command in (classes.classes, spread.spread, pca.pca):
+for command in (
+    classes.classes,
+    spread.spread,
+    pca.pca,
+    median.median,
+    regress.regress,
+    compare.compare,
+):
     app.command(command.__name__.rstrip("_"))(command)

@@ -1,0 +1,105 @@
+"""``spdp stats regress``."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spdp.choices import Adjacency, OnInvalid
+from spdp.cli import options
+from spdp.cli.output import Output, present
+from spdp.cli.records import Reader, name_of
+from spdp.cli.spelling import printable
+from spdp.errors import DataError, ParameterError
+
+__all__ = ["read_covariates", "read_ranges", "regress"]
+
+Covariates = Annotated[
+    Path,
+    typer.Option(
+        metavar="FILE", help="Covariates of each record: .npy, or text, a line of numbers each."
+    ),
+]
+Ranges = Annotated[
+    str,
+    typer.Option(metavar="LOW:HIGH,...", help="Public least and largest value of each covariate."),
+]
+
+
+def regress(
+    data: options.Data,
+    covariates: Covariates,
+    ranges: Ranges,
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    eigenvalues: options.Eigenvalues = None,
+    trace: options.Trace = None,
+    correlation: options.Correlation = None,
+    radius: options.Radius = None,
+    center: options.Center = None,
+    metric: options.Metric = "logeuclid",
+    output: options.Directory = None,
+    force: options.Force = False,
+    report: options.Report = False,
+    sign: options.Sign = None,
+    ledger: options.LedgerFile = None,
+    label: options.Label = None,
+    adjacency: options.Adjacency = Adjacency.REPLACE_ONE,
+    on_invalid: options.OnInvalid = OnInvalid.RAISE,
+    key: options.ArrayName = None,
+    order: options.Order = None,
+    mask: options.Mask = None,
+    dask: options.Dask = None,
+    workers: options.Workers = None,
+    as_json: options.Json = False,
+) -> None:
+    """Release the regression of the matrices in files on covariates."""
+    from spdp.statistics.regression import private_regression
+
+    domain = options.domain_from(eigenvalues, trace, correlation, radius, center)
+    target = Output(output, force, report, sign, ("fitted", "slopes", "at", "noise"))
+    account = None if ledger is None else options.open_ledger(ledger)
+    reader = Reader(key, order, mask, dask, workers)
+    with target.prepared(), reader.opened(data) as (source, engine):
+        release = private_regression(
+            source,
+            read_covariates(covariates),
+            ranges=read_ranges(ranges),
+            epsilon=epsilon,
+            delta=delta,
+            domain=domain,
+            metric=metric,
+            adjacency=adjacency,
+            on_invalid=on_invalid,
+            ledger=account,
+            label=printable(name_of(data) if label is None else label),
+            engine=engine,
+        )
+        written = target.write(release, account)
+    present(release, written, as_json)
+
+
+def read_covariates(file: Path) -> Any:
+    """Numbers (n,) or (n, p), from a .npy file or the lines of a text."""
+    import numpy as np
+
+    try:
+        if file.suffix == ".npy":
+            values = np.load(file, allow_pickle=False)
+        else:
+            lines = file.read_text(encoding="utf-8").replace(",", " ").splitlines()
+            values = np.array([[float(word) for word in line.split()] for line in lines])
+    except (OSError, EOFError, ValueError) as error:
+        raise DataError(f"{file}: cannot be read as covariates ({error})") from None
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
+        raise DataError(f"{file}: does not hold numbers, as many for each record")
+    return values
+
+
+def read_ranges(text: str) -> list[tuple[float, float]]:
+    """Pairs of the option ``--ranges``."""
+    try:
+        pairs = [part.split(":") for part in text.split(",")]
+        return [(float(low), float(high)) for low, high in pairs]
+    except ValueError:
+        raise ParameterError(f"--ranges {text}: expected LOW:HIGH for each covariate") from None

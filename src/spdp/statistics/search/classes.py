@@ -56,7 +56,7 @@ COARSE_SHARES = (13.0, 0.10, 0.20)  # share clip((factor/resolution)², least, m
 WITHIN_SHARE, SPREAD_SHARE, TAIL_SHARE, SHAPE_SHARE = 0.01, 0.03, 0.03, 0.25
 COARSE_BALL = 1.25  # over the radius of the last ball of all records
 WITHIN_CAP, SPREAD_BALL, SHAPE_BALL = 2.0, 1.5, 1.0  # over the typical distance
-LAST_BALL = {"full": 0.8, "diagonal": 0.65, "none": 1.0}  # over the best radius for means
+LAST_BALL = 0.8  # over the best radius for means, where second moments are wanted
 SEEN, FEWEST = 2.0, 5.0  # a class is seen from so many sd of its count's noise, and records
 SHAPE_FROM = 0.75  # n·μ/d^1.5 from which principal axes can be seen
 
@@ -156,7 +156,8 @@ class ClassSearch:
         radius, loss = self.find_radius(frame)
         if self.second == "none" and loss > self.d * (self.region.radius * self.noise()) ** 2:
             return self.whole(outside)
-        return self.last(frame, LAST_BALL[self.second] * radius, outside)
+        ball = 1.0 if self.second == "none" else LAST_BALL
+        return self.last(frame, ball * radius, outside)
 
     # --- steps
 

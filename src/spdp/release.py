@@ -103,6 +103,8 @@ def _load(folder: Path, name: str, shape: list[int]) -> Array:
     if not name.isidentifier():
         raise DataError(f"{folder}: {CERTIFICATE} names an array {name!r}")
     file = folder / f"{name}.npy"
+    if not file.is_file():
+        raise MissingArray(f"{folder}: does not hold a release, {file.name} is not there")
     try:
         data = file.read_bytes()
         value = np.load(io.BytesIO(data), allow_pickle=False)
@@ -134,6 +136,10 @@ def _checked(confidence: float) -> float:
 def stated_bounds(bound: Bound) -> dict[str, float]:
     """The bounds on the error that a certificate states."""
     return {name: bound.at(level) for name, level in STATED.items()}
+
+
+class MissingArray(DataError):
+    """A certificate is there, but not what it speaks of."""
 
 
 class Release:

@@ -48,12 +48,14 @@ def _limits(key: Path | None) -> list[str]:
 
 
 def _checks(directory: Path, key: Path | None) -> list[Row]:
-    from spdp.release import CERTIFICATE, Release
+    from spdp.release import CERTIFICATE, MissingArray, Release
 
     if not (directory / CERTIFICATE).is_file():
         raise DataError(f"{directory}: does not hold a release, {CERTIFICATE} is not there")
     try:
         release = Release.load(directory)
+    except MissingArray:
+        raise
     except DataError as error:
         return [("seal", False, error.message)]
     rows: list[Row] = [("seal", True, SEALED), *release.verify(key)]

@@ -56,7 +56,11 @@ def _figures(release: Release) -> list[tuple[str, str]]:
     value, c = release.value, release.certificate
     drawn = []
     if value.ndim == 3:
-        drawn = [(figures.heat_map(one), f"Matrix {i}.") for i, one in enumerate(value[:MOST])]
+        names = [f"Matrix {i}." for i in range(len(value))]
+        if c["statistic"] == "class-means":
+            names = [f"Mean of class {name}." for name in c["steps"][-1]["classes"]]
+        pairs = zip(value[:MOST], names[:MOST], strict=True)
+        drawn = [(figures.heat_map(one), name) for one, name in pairs]
     elif value.ndim == 2:
         drawn = [(figures.heat_map(value), "The released matrix.")]
     if value.shape in ((2, 2), (3, 3)) and np.linalg.eigvalsh(value)[0] > 0:

@@ -29,7 +29,9 @@ def test_it_writes_a_release_with_its_page(run, data, labels, tmp_path, budget):
     release = Release.load(tmp_path / "out")
     assert release.values["means"].shape == (2, 3, 3)
     np.testing.assert_allclose(release.values["counts"], [1500, 1500], atol=150)
-    assert "means of classes" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "means of classes" in page
+    assert "Mean of class 1." in page
     code, out, err = run("verify", "out")
     assert (code, err) == (0, "")
 

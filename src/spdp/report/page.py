@@ -57,7 +57,11 @@ def _figures(release: Release) -> list[tuple[str, str]]:
     value, c = release.value, release.certificate
     drawn = []
     if value.ndim == 3:
-        drawn = [map_ for i, one in enumerate(value[:MOST]) for map_ in _maps(one, f"Matrix {i}")]
+        names = [f"Matrix {i}" for i in range(len(value))]
+        if c["statistic"] == "class-means":
+            names = [f"Mean of class {name}" for name in c["steps"][-1]["classes"]]
+        pairs = zip(value[:MOST], names[:MOST], strict=True)
+        drawn = [map_ for one, name in pairs for map_ in _maps(one, name)]
     elif value.ndim == 2:
         drawn = _maps(value, "The released matrix")
     real = not np.iscomplexobj(value)

@@ -68,8 +68,9 @@ class Options:
     grouped: bool = False
 
     def given(self) -> list[str]:
-        """Names of the options that were passed."""
-        return [name for name, value in vars(self).items() if value not in (None, False)]
+        """Names of the options about the file that were passed."""
+        said = {name: value for name, value in vars(self).items() if name != "grouped"}
+        return [name for name, value in said.items() if value is not None]
 
 
 @dataclass(frozen=True)

@@ -50,9 +50,9 @@ def weiszfeld(Y, steps=500):
 
 
 def median(data, runs):
-    yield "Root mean square distance to the non-private median of the same data, with a share of the"
-    yield "records moved to one corner of the domain. Last column: distances to the clean median,"
-    yield "of the private median, of the non-private one, of the adaptive private mean."
+    yield "Root mean square distance to the non-private median of the same data, with a share of"
+    yield "the records moved to one corner of the domain. Last column: distances to the clean"
+    yield "median, of the private median, of the non-private one, of the adaptive private mean."
     yield ""
     yield "| data | moved | ε = 0.1 | ε = 0.3 | ε = 1 | ε = 3 | to the clean median at ε = 1 |"
     yield "|---|---|---|---|---|---|---|"

@@ -50,9 +50,9 @@ def weiszfeld(Y, steps=500):
 
 
 def median(data, runs):
-    yield "Root mean square distance to the non-private median of the same data; 30 % of the"
-    yield "records moved to one corner of the domain. In brackets, distances to the clean median:"
-    yield "of the private median, of the non-private one, of the adaptive private mean."
+    yield "Root mean square distance to the non-private median of the same data, with a share of"
+    yield "the records moved to one corner of the domain. Last column: distances to the clean"
+    yield "median, of the private median, of the non-private one, of the adaptive private mean."
     yield ""
     yield "| data | moved | ε = 0.1 | ε = 0.3 | ε = 1 | ε = 3 | to the clean median at ε = 1 |"
     yield "|---|---|---|---|---|---|---|"
@@ -228,8 +228,10 @@ def main():
         print(line, flush=True)
         lines.append(line)
     command = f"`python benchmarks/statistics/robust.py {given.study}`"
-    told = f"{command}, {given.runs or runs} seeded runs, δ = 1e-6. Constants were chosen on "
-    told += "MNIST's class 3." if given.study != "difference" else "no data of this table."
+    tuned = "Constants were chosen on MNIST's class 3."
+    if given.study == "difference":
+        tuned = "The radius was set beforehand."
+    told = f"{command}, {given.runs or runs} seeded runs, δ = 1e-6. {tuned}"
     text = [f"# {given.study.capitalize()}", "", told, "", *lines, ""]
     (RESULTS / f"statistics-{given.study}.md").write_text("\n".join(text), encoding="utf-8")
 

@@ -177,7 +177,7 @@ class _Compared:
         self.counts = np.maximum(self.moments.counts, 1.0)
         self.z = self.moments.sums / self.counts[:, None]
         self.difference = self.z[0] - self.z[1]
-        self.test = tested(self.moments, self.counts, self.z)
+        self.test = chance_of(self.moments, self.counts, self.z)
         self.account.note(center=self.center.tolist(), radius=self.radius)
         self.account.note(test={**vars(self.test), "p_value": self.test.p_value})
 
@@ -207,7 +207,7 @@ class _Compared:
         return Bound(noise, excess / smaller, sd / smaller, off, slack, far, PART)
 
 
-def tested(m: Moments, counts: Array, z: Array) -> _Test:
+def chance_of(m: Moments, counts: Array, z: Array) -> _Test:
     """The test of this module's text.
 
     Of the sampling part S = Σ_a/n_a + Σ_b/n_b, tr S² is estimated without the bias that

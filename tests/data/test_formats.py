@@ -21,6 +21,9 @@ nib = pytest.importorskip("nibabel")
 FILES = ["a.npy", "a.npz", "packed.npz", "a.mat", "a.h5", "a.hdf5", "a.zarr", "a.nii", "a.nii.gz"]
 TABLES = ["a.csv", "a.parquet"]  # tests/data/test_tables.py
 
+# archives here hold arrays beside the records, which is told
+pytestmark = pytest.mark.filterwarnings("ignore::spdp.errors.DataWarning")
+
 
 @pytest.fixture
 def X(random_spd):

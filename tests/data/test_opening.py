@@ -260,3 +260,17 @@ class TestImagesThatHelp:
             open_records(path, order=order)
         with pytest.warns(DataWarning, match=r"t\.nii: its header says .*'nifti'.*'fsl'"):
             open_records(path, order="fsl")
+
+
+def test_ids_that_nobody_asked_for_are_told(tmp_path):
+    """The file says whose its records are, the reader does not."""
+    X = np.tile(np.eye(2), (6, 1, 1))
+    np.savez(tmp_path / "study.npz", X=X, subject=np.arange(6) // 2)
+    with pytest.warns(DataWarning, match="arrays subject not used"):
+        open_records(tmp_path / "study.npz")
+    open_records(tmp_path / "study.npz", groups=np.arange(6) // 2)
+    lines = ["subject,a,b,c", *(f"p{i // 2},1,0,1" for i in range(6))]
+    (tmp_path / "study.csv").write_text("\n".join(lines) + "\n")
+    with pytest.warns(DataWarning, match="columns subject not used"):
+        open_records(tmp_path / "study.csv", entries="upper")
+    open_records(tmp_path / "study.csv", entries="upper", groups_column="subject")

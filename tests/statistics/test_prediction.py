@@ -10,7 +10,7 @@ from spdp.statistics.plan import plan_one_shot
 from spdp.statistics.planner import Planner
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
-RUNS = 24
+RUNS = 72
 
 
 def matrices(Y):

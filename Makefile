@@ -6,7 +6,7 @@ BUILD := pyproject.toml CMakeLists.txt src/spdp/kernels/constants.py $(wildcard 
 
 # Where the choice of kernels shows; the kernels' own tests run over all of them anyway.
 KERNELS_MATTER := tests/statistics/test_mean.py tests/statistics/test_sums.py tests/engines/test_local.py \
-  tests/test_lattice.py tests/test_geometry.py tests/test_domain.py tests/test_descriptors.py tests/test_mechanisms.py
+  tests/test_lattice.py tests/test_geometry.py tests/domain tests/test_descriptors.py tests/test_mechanisms.py
 
 .PHONY: demo test lint audit bench clean
 

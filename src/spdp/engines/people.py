@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import split
+from spdp.blocks import records_of, split
 from spdp.engines.roster import Roster, distinct
 from spdp.engines.task import Array, Fault, Held, Ints, Task, beside_of
 from spdp.kernels import RECORD_NORM, kernels_for
@@ -35,6 +35,7 @@ __all__ = ["Cells", "HeldPeople", "People", "cells_of"]
 
 SPILL_BYTES = 256 << 20  # a larger table lies in a file
 ROWS_AT_ONCE = 1 << 16  # persons turned into vectors at a time
+AT_ONCE = 1 << 15  # records encoded at a time: their codes stay in the cache
 
 
 class Cells(NamedTuple):
@@ -53,35 +54,55 @@ def cells_of(block: Any, task: Task) -> Cells:
     columns, fault = beside_of(block, task)
     assert columns.person is not None
     m = len(columns.person)
-    Q, unusable = _codes(block, task, m)
-    if columns.x is not None:
-        Q = np.hstack([Q, np.rint(columns.x * RECORD_NORM).astype(np.int64)])
-    ids, rows = distinct(columns.person)
-    records = np.bincount(rows, minlength=len(ids))
+    ids, cells = distinct(columns.person)
+    records = np.bincount(cells, minlength=len(ids))
     classes = 1 if task.classes is None else len(task.classes)
     if columns.label is not None:
-        known = columns.label >= 0
-        Q, rows = Q[known], (rows * classes + columns.label)[known]
-    sums = np.zeros((len(ids) * classes, Q.shape[1]), np.int64)
-    kernels_for(Q).add_rows(Q, rows, sums)
-    counts = np.bincount(rows, minlength=len(sums))
-    fault = first_fault(fault, unusable)
-    sums = sums.reshape(len(ids), classes * Q.shape[1])
-    return Cells(ids, sums, counts.reshape(len(ids), classes), records, m, fault)
+        cells = np.where(columns.label < 0, -1, cells * classes + columns.label)
+    d, p = len(task.region.center), 0 if columns.x is None else columns.x.shape[1]
+    sums = np.zeros((len(ids) * classes, d + p), np.int64)
+    for start, piece in _pieces(records_of(block), m):
+        Q, unusable = _codes(piece, task)
+        some = slice(start, start + len(Q))
+        if columns.x is not None:
+            Q = np.hstack([Q, np.rint(columns.x[some] * RECORD_NORM).astype(np.int64)])
+        _add(Q, cells[some], sums)
+        if unusable is not None:
+            fault = first_fault(fault, (start + unusable[0], unusable[1]))
+    counts = np.bincount(cells[cells >= 0], minlength=len(sums)).reshape(len(ids), classes)
+    return Cells(ids, sums.reshape(len(ids), classes * (d + p)), counts, records, m, fault)
 
 
-def _codes(block: Any, task: Task, m: int) -> tuple[Ints, Fault]:
-    """Lattice points (m, d) of a block's records, and the first unusable one."""
-    Q, fault = np.zeros((m, len(task.region.center)), np.int64), None
-    for part in split(block, task.shape, task.name, task.chart.kinds):
+def _pieces(records: Any, m: int) -> Iterator[tuple[int, Any]]:
+    """Records in pieces whose codes stay in the cache, each with its place."""
+    if isinstance(records, np.ndarray) and len(records) == m:
+        yield from ((start, records[start : start + AT_ONCE]) for start in range(0, m, AT_ONCE))
+    else:
+        yield 0, records
+
+
+def _add(Q: Ints, cells: NDArray[np.intp], sums: Ints) -> None:
+    """Add codes to their cells; those of no class, -1, to none."""
+    known = cells >= 0
+    if not known.all():
+        Q, cells = Q[known], cells[known]
+    kernels_for(Q).add_rows(Q, cells, sums)
+
+
+def _codes(records: Any, task: Task) -> tuple[Ints, Fault]:
+    """Lattice points (m, d) of records, and the first unusable one."""
+    pieces: list[Ints] = []
+    places: list[Any] = []
+    fault: Fault = None
+    for part in split(records, task.shape, task.name, task.chart.kinds):
         kernels = kernels_for(part.stack, task.kernels)
         codes, status = task.chart.encode(part.stack, task.region, kernels)
-        if part.places is None:
-            Q = home(codes)
-        else:
-            Q[part.places] = home(codes)
+        pieces.append(home(codes))
+        places.append(part.places)
         fault = first_fault(fault, fault_of(part, status, task.explain))
-    return Q, fault
+    if len(pieces) == 1:
+        return pieces[0], fault
+    return np.concatenate(pieces)[np.argsort(np.concatenate(places))], fault
 
 
 class People:

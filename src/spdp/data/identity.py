@@ -80,6 +80,8 @@ def spelt(column: Any) -> NDArray[Any]:
     ids = np.asarray(column)
     if ids.ndim != 1:
         raise DataError(f"groups have shape {ids.shape}; expected one person's id per record")
+    if ids.dtype in (np.int32, np.int64):
+        return ids  # as they are: they may be many, and lie in a file
     if ids.dtype.kind in "ib" or (ids.dtype.kind == "u" and ids.max(initial=0) < LONGEST):
         return ids.astype(np.int64, copy=False)
     if ids.dtype.kind == "O":

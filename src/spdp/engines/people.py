@@ -69,7 +69,9 @@ def cells_of(block: Any, task: Task) -> Cells:
         _add(Q, cells[some], sums)
         if unusable is not None:
             fault = first_fault(fault, (start + unusable[0], unusable[1]))
-    counts = np.bincount(cells[cells >= 0], minlength=len(sums)).reshape(len(ids), classes)
+    counts = records[:, None]
+    if columns.label is not None:
+        counts = np.bincount(cells[cells >= 0], minlength=len(sums)).reshape(len(ids), classes)
     return Cells(ids, sums.reshape(len(ids), classes * (d + p)), counts, records, m, fault)
 
 
@@ -83,9 +85,8 @@ def _pieces(records: Any, m: int) -> Iterator[tuple[int, Any]]:
 
 def _add(Q: Ints, cells: NDArray[np.intp], sums: Ints) -> None:
     """Add codes to their cells; those of no class, -1, to none."""
-    known = cells >= 0
-    if not known.all():
-        Q, cells = Q[known], cells[known]
+    if cells.min(initial=0) < 0:
+        Q, cells = Q[cells >= 0], cells[cells >= 0]
     kernels_for(Q).add_rows(Q, cells, sums)
 
 

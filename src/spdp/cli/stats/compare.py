@@ -2,12 +2,14 @@
 
 from spdp.choices import Adjacency, OnInvalid
 from spdp.cli import options
-from spdp.cli.output import Output, present
-from spdp.cli.records import Reader, name_of
-from spdp.cli.spelling import printable
+from spdp.cli.output import Output
+from spdp.cli.records import Reader
 from spdp.cli.stats.classes import Labels, Names, names_like, read_labels
+from spdp.cli.stats.running import run
 
 __all__ = ["compare"]
+
+NAMES = ("difference", "means", "counts", "p_value")  # of what is released
 
 
 def compare(
@@ -33,6 +35,12 @@ def compare(
     key: options.ArrayName = None,
     order: options.Order = None,
     mask: options.Mask = None,
+    groups: options.Groups = None,
+    groups_column: options.GroupsColumn = None,
+    label_column: options.LabelColumn = None,
+    per_file: options.PerFile = False,
+    entries: options.Entries = None,
+    unit: options.Unit = None,
     dask: options.Dask = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
@@ -40,25 +48,34 @@ def compare(
     """Release the difference of two classes' means, and a test of whether it is 0."""
     from spdp.statistics.difference import private_difference
 
-    domain = options.domain_from(eigenvalues, trace, correlation, radius, center)
-    target = Output(output, force, report, sign, ("difference", "means", "counts", "p_value"))
-    account = None if ledger is None else options.open_ledger(ledger)
-    reader = Reader(key, order, mask, dask, workers)
+    reader = Reader(
+        key,
+        order,
+        mask,
+        dask,
+        workers,
+        groups=groups,
+        groups_column=groups_column,
+        label_column=label_column,
+        per_file=per_file,
+        entries=entries,
+        unit=unit,
+    )
     found = None if labels is None else read_labels(labels)
-    with target.prepared(), reader.opened(data) as (source, engine):
-        release = private_difference(
-            source,
-            found,
-            classes=names_like(names, found),
-            epsilon=epsilon,
-            delta=delta,
-            domain=domain,
-            metric=metric,
-            adjacency=adjacency,
-            on_invalid=on_invalid,
-            ledger=account,
-            label=printable(name_of(data) if label is None else label),
-            engine=engine,
-        )
-        written = target.write(release, account)
-    present(release, written, as_json)
+    run(
+        private_difference,
+        data,
+        reader,
+        Output(output, force, report, sign, NAMES),
+        ledger,
+        label,
+        as_json,
+        y=found,
+        classes=names_like(names, found),
+        epsilon=epsilon,
+        delta=delta,
+        domain=options.domain_from(eigenvalues, trace, correlation, radius, center),
+        metric=metric,
+        adjacency=adjacency,
+        on_invalid=on_invalid,
+    )

@@ -2,9 +2,9 @@
 
 from spdp.choices import Adjacency, OnInvalid
 from spdp.cli import options
-from spdp.cli.output import Output, present
-from spdp.cli.records import Reader, name_of
-from spdp.cli.spelling import printable
+from spdp.cli.output import Output
+from spdp.cli.records import Reader
+from spdp.cli.stats.running import run
 
 __all__ = ["median"]
 
@@ -30,6 +30,12 @@ def median(
     key: options.ArrayName = None,
     order: options.Order = None,
     mask: options.Mask = None,
+    groups: options.Groups = None,
+    groups_column: options.GroupsColumn = None,
+    label_column: options.LabelColumn = None,
+    per_file: options.PerFile = False,
+    entries: options.Entries = None,
+    unit: options.Unit = None,
     dask: options.Dask = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
@@ -37,22 +43,31 @@ def median(
     """Release the geometric median of the matrices in files: for data with outliers."""
     from spdp.statistics.median import private_median
 
-    domain = options.domain_from(eigenvalues, trace, correlation, radius, center)
-    target = Output(output, force, report, sign, ("median",))
-    account = None if ledger is None else options.open_ledger(ledger)
-    reader = Reader(key, order, mask, dask, workers)
-    with target.prepared(), reader.opened(data) as (source, engine):
-        release = private_median(
-            source,
-            epsilon=epsilon,
-            delta=delta,
-            domain=domain,
-            metric=metric,
-            adjacency=adjacency,
-            on_invalid=on_invalid,
-            ledger=account,
-            label=printable(name_of(data) if label is None else label),
-            engine=engine,
-        )
-        written = target.write(release, account)
-    present(release, written, as_json)
+    reader = Reader(
+        key,
+        order,
+        mask,
+        dask,
+        workers,
+        groups=groups,
+        groups_column=groups_column,
+        label_column=label_column,
+        per_file=per_file,
+        entries=entries,
+        unit=unit,
+    )
+    run(
+        private_median,
+        data,
+        reader,
+        Output(output, force, report, sign, ("median",)),
+        ledger,
+        label,
+        as_json,
+        epsilon=epsilon,
+        delta=delta,
+        domain=options.domain_from(eigenvalues, trace, correlation, radius, center),
+        metric=metric,
+        adjacency=adjacency,
+        on_invalid=on_invalid,
+    )

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from spdp import kernels
+from spdp import EigenvalueBounds, kernels, private_median
 
 LIMITED = """
 import resource, sys, numpy as np
@@ -49,3 +49,12 @@ def test_a_file_larger_than_the_memory_limit(tmp_path, method):
     records, kilobytes = map(int, done.stdout.split())
     assert records == n
     assert kilobytes < 400_000
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_no_records_are_a_dataset_where_their_number_is_private(n):
+    """None and one must not be told apart by an exception."""
+    X, options = np.tile(np.eye(2), (n, 1, 1)), {"epsilon": 1.0, "delta": 1e-6}
+    domain = EigenvalueBounds(0.1, 10.0)
+    release = private_median(X, domain=domain, adjacency="add-remove", **options)
+    assert release.value.shape == (2, 2)

@@ -74,7 +74,7 @@ class Engine(ABC):
         """
         if "person" in source.columns:
             return self.people(source, task, allow_none)
-        return self.hold(source, task, KEEP_BYTES)
+        return self.hold(source, task._replace(allow_none=allow_none), KEEP_BYTES)
 
     def total(
         self,

@@ -17,6 +17,7 @@ from spdp.engines.task import (
     Task,
     Vectors,
     counted,
+    nobody,
     thinned,
     totals_of_vectors,
     turn,
@@ -58,7 +59,8 @@ class LocalHeld(Held):
         self._kept: list[Vectors] = []
         self._stride, self._size = 1, 0
         self._axes: Array | None = None  # along which coordinates are given, if not their own
-        _, self.n = collect(source, map(counted, self._first_pass()))
+        _, self.n = collect(source, map(counted, self._first_pass()), task.allow_none)
+        self._kept = self._kept or [nobody(task)]
         self._looked: list[Vectors] = []
         self.look_at(1)
         self.d = len(task.region.center)

@@ -24,6 +24,7 @@ __all__ = [
     "Totals",
     "Vectors",
     "beside_of",
+    "nobody",
     "totals_of",
     "vectors_of",
 ]
@@ -43,6 +44,7 @@ class Task(NamedTuple):
     explain: bool = True  # whether to say what is wrong with an unusable record
     classes: tuple[Any, ...] | None = None  # the public list of labels
     ranges: Array | None = None  # (p, 2), public ranges of covariates
+    allow_none: bool = False  # whether no records at all are a dataset, too
 
 
 class Beside(NamedTuple):
@@ -122,6 +124,13 @@ def vectors_of(block: Any, task: Task) -> Vectors:
     together = np.concatenate(pieces)
     order = on_the_side_of(np.argsort(np.concatenate(places)), together)
     return Vectors(together[order], m, fault, columns)
+
+
+def nobody(task: Task) -> Vectors:
+    """The vectors of no records at all."""
+    label = None if task.classes is None else np.zeros(0, np.intp)
+    x = None if task.ranges is None else np.zeros((0, len(task.ranges)))
+    return Vectors(np.zeros((0, len(task.region.center))), 0, None, Beside(label=label, x=x))
 
 
 def totals_of(block: Any, task: Task, queries: Sequence[Query]) -> Totals:

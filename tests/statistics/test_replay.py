@@ -8,13 +8,14 @@ from replay import Caught, audit, datasets
 
 from spdp import (
     Ball,
+    CorrelationBounds,
     EigenvalueBounds,
     RiemannianLaplace,
     TangentGaussian,
     TraceBounds,
     private_mean,
 )
-from spdp.charts import CHARTS
+from spdp.charts import CHARTS, chart_of
 from spdp.data import source
 from spdp.engines import base as engine_base
 from spdp.frame import Frame
@@ -47,17 +48,30 @@ STATISTICS = {
 }
 
 
-def transcripts(count, seed, options, budgets=(0.1, 1.0, 10.0, 60.0)):
+def transcripts(count, seed, options, budgets=(0.1, 1.0, 10.0, 60.0), metric=None):
     """Costs of ``count`` replayed pairs, as shares of their budgets."""
     rng = np.random.default_rng(seed)
     shares = []
     for i in range(count):
-        k, radius = int(rng.integers(1, 4)), float(rng.choice([0.5, 5.0]))
-        low, high = np.exp(-radius), np.exp(radius)
-        domain = (Ball(radius), EigenvalueBounds(low, high), TraceBounds(low, k * high))[i % 3]
-        X, other = datasets(rng, k, radius, CHARTS[options.get("metric", "logeuclid")])
-        shares.append(audit(means(domain, rng.choice(budgets), **options), X, other, seed=i))
+        smallest = 2 if metric == "offlog" else 1
+        k, radius = int(rng.integers(smallest, 4)), float(rng.choice([0.5, 5.0]))
+        seen = {"metric": metric or "logeuclid"}
+        if metric == "whitened":
+            seen = {"reference_point": np.diag(np.exp(rng.uniform(-1, 1, k)))}
+        X, other = datasets(rng, k, radius, chart_of(**{"metric": "logeuclid", **seen}))
+        domain = DOMAINS[i % (2 if metric == "logchol" else 3)](radius, k)
+        if metric == "offlog" and i % 3 == 2:
+            domain = CorrelationBounds(float(np.exp(-radius)))
+        epsilon = rng.choice(budgets)
+        shares.append(audit(means(domain, epsilon, **options, **seen), X, other, seed=i))
     return np.array(shares)
+
+
+DOMAINS = (
+    lambda radius, k: Ball(radius),
+    lambda radius, k: EigenvalueBounds(np.exp(-radius), np.exp(radius)),
+    lambda radius, k: TraceBounds(np.exp(-radius), k * np.exp(radius)),
+)
 
 
 @pytest.mark.parametrize("name", STATISTICS)
@@ -68,9 +82,10 @@ def test_means_pass(name):
     assert shares.max() > 0.9
 
 
+@pytest.mark.parametrize("metric", [*sorted(set(CHARTS) - {"logeuclid"}), "whitened"])
 @pytest.mark.parametrize("name", STATISTICS)
-def test_means_of_hermitian_matrices_pass(name):
-    shares = transcripts(60, 31, {**STATISTICS[name], "metric": "hermitian"})
+def test_means_in_every_metric_pass(name, metric):
+    shares = transcripts(60, 31, STATISTICS[name], metric=metric)
     assert 0.8 < shares.max() <= 1
 
 

@@ -1,5 +1,6 @@
 """The paper's experiments: figures with one face, laws that hold, runs that resume."""
 
+import pkgutil
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,10 @@ from spdp.distributions import LogLaplace
 from spdp.errors import ParameterError
 from spdp.kernels import kernels_for
 from spdp.mechanisms import RiemannianLaplace, TangentGaussian
-from spdp.paper import FIGURES, figure
+from spdp.paper import ALL, FIGURES, figure, figures
 from spdp.paper.common import Settings, agreement, run
-from spdp.paper.page import MISPRINTS, write_page
+from spdp.paper.page import write_page
+from spdp.paper.statements import MISPRINTS, STATEMENTS
 
 pytest.importorskip("matplotlib")
 
@@ -23,7 +25,38 @@ FACE = ("NAME", "TITLE", "CLAIM", "cells", "measure", "draw", "verdict")
 def test_every_figure_has_the_same_face(name):
     module = figure(name)
     assert all(hasattr(module, attribute) for attribute in FACE)
-    assert name == module.NAME
+    assert FIGURES[name] == module.NAME
+
+
+def test_figures_are_named_as_in_the_paper_or_by_what_they_show():
+    assert [module.NAME for module in figures("figure-1")] == list(FIGURES.values())[:3]
+    assert figures("figure-4b") == figures("burn_in") == [figure("burn_in")]
+    assert len(figures(ALL)) == len(FIGURES)
+    with pytest.raises(ParameterError, match="unknown figure 'figure-5'; expected all, figure-1"):
+        figures("figure-5")
+
+
+@pytest.mark.parametrize("name", ["burn_in", "runtime"])
+def test_a_quick_run_does_not_claim_the_papers_steps(name, tmp_path):
+    module = figure(name)
+    rows = run(module, Settings(quick=True), tmp_path)
+    assert max(row.get("burn_in") or 0 for row in rows) < 50_000
+    said = module.verdict(rows)
+    assert "not timed" in said or said.startswith("Not checked")
+
+
+def test_sets_that_were_not_run_are_named(tmp_path):
+    rows = run(figure("images"), Settings(quick=True, data=str(tmp_path)), tmp_path)
+    said = figure("images").verdict(rows)
+    assert "sets run, digits (not run, not at hand: mnist, kmnist, fashionmnist, cifar10)" in said
+
+
+def test_the_tangent_law_is_not_drawn_on_a_euclidean_axis():
+    """At ε = 0.1, k = 30 it would be off by a factor of two."""
+    module = figure("extrinsic")
+    for cell in module.cells(Settings(quick=True))[:3]:
+        (row,) = module.measure(cell, Settings(quick=True))
+        assert (row["law"] is None) == (cell["mechanism"] == module.TANGENT)
 
 
 @pytest.mark.parametrize("name", ["utility_epsilon", "utility_delta", "medical", "images"])
@@ -101,11 +134,16 @@ def test_the_page_shows_what_was_run_and_says_what_was_not(tmp_path):
     assert "images.png" not in text
 
 
-def test_every_misprint_has_its_test():
+def test_every_statement_and_misprint_has_its_test():
     root = Path(__file__).parents[2]
-    for _, test in MISPRINTS:
+    for *_, test in (*STATEMENTS, *MISPRINTS):
         file, name = test.split("::")
         assert f"def {name}" in (root / file).read_text()
+
+
+@pytest.mark.parametrize("place", [p for _, code, _ in STATEMENTS for p in code.split(", ")])
+def test_every_statement_is_where_the_page_says(place):
+    assert pkgutil.resolve_name(place) is not None
 
 
 def test_unknown_method_of_the_law():

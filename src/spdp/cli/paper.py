@@ -6,18 +6,19 @@ from typing import Annotated
 import typer
 
 from spdp.cli.output import say
-from spdp.errors import ParameterError
-from spdp.paper import FIGURES, figure
+from spdp.paper import ALL, FIGURES, figures
 
 __all__ = ["reproduce"]
 
-ALL = "all"
 NOT_RUN = "not run: its data are not at hand (set SPDP_DATA or pass --data)"
 
 
 def reproduce(
     name: Annotated[
-        str, typer.Argument(metavar="FIGURE", help=f"{', '.join(FIGURES)}, or {ALL}.")
+        str,
+        typer.Argument(
+            metavar="FIGURE", help=f"{ALL}, figure-1 to figure-4, or one of {', '.join(FIGURES)}."
+        ),
     ] = ALL,
     output: Annotated[
         Path,
@@ -37,16 +38,12 @@ def reproduce(
     ] = None,
 ) -> None:
     """Re-run the paper's experiments. An interrupted run resumes where it stopped."""
-    if name not in (ALL, *FIGURES):
-        raise ParameterError(
-            f"unknown figure {name!r}; expected {ALL} or one of {', '.join(FIGURES)}"
-        )
+    modules = figures(name)
     from spdp.paper.common import Settings, run
     from spdp.paper.page import write_page
 
     settings, results = Settings(quick, data), []
-    for each in FIGURES if name == ALL else (name,):
-        module = figure(each)
+    for module in modules:
         say(module.TITLE, style="bold")
         rows = run(module, settings, output)
         results.append((module, rows))

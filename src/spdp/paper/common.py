@@ -30,7 +30,8 @@ __all__ = [
     "calibrate",
     "chain_errors",
     "descriptors",
-    "palette",
+    "explain",
+    "official",
     "run",
     "seed",
     "small_multiples",
@@ -44,12 +45,15 @@ Array = NDArray[np.float64]
 Row = dict[str, Any]
 
 N, R = 500, 0.25  # records and radius of the paper's synthetic experiments
-COLORS = {
-    "laplace-mcmc": "tab:orange",
-    "laplace": "tab:red",
-    "classical": "tab:green",
-    "analytic": "tab:blue",
-}
+# Okabe and Ito's colours, told apart by colour-blind readers, too.
+ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE = (
+    "#e69f00",
+    "#56b4e9",
+    "#009e73",
+    "#0072b2",
+    "#d55e00",
+    "#cc79a7",
+)
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,11 @@ def descriptors(name: str, label: int, data: str | None) -> tuple[Array, int]:
     return covariance_descriptors(images.of_class(label)), channels
 
 
+def official(name: str, data: str | None) -> bool:
+    """Whether a dataset's file is the official one, or a part or copy of it."""
+    return load_images(name, data, download=data is None).official
+
+
 def at_hand(names: Iterable[str], data: str | None) -> list[str]:
     """Those of the datasets that can be loaded."""
     found = []
@@ -226,13 +235,8 @@ def _write_table(rows: list[Row], file: Path) -> None:
         writer.writerows(rows)
 
 
-def palette(name: str) -> str:
-    """Colour of a mechanism."""
-    return COLORS.get(name, "tab:gray")
-
-
 def small_multiples(panels: int, columns: int = 4) -> tuple[Any, list[Any]]:
-    """A figure with a row-wise grid of axes."""
+    """A figure with a row-wise grid of axes of one vertical scale."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -242,16 +246,40 @@ def small_multiples(panels: int, columns: int = 4) -> tuple[Any, list[Any]]:
     across = min(columns, panels)
     down = -(-panels // across)
     figure = Figure(figsize=(3.4 * across + 0.4, 2.9 * down + 0.3), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(down, across)).ravel().tolist()
+    axes = figure.subplots(down, across, sharey=True, squeeze=False).ravel().tolist()
     for spare in axes[panels:]:
         spare.set_axis_off()
     return figure, axes[:panels]
 
 
-def band(axes: Any, x: Any, rows: list[Row], color: str, label: str) -> None:
-    """Mean ± 2 standard deviations of the repeats; dotted, the exact law's mean."""
+def band(axes: Any, x: Any, rows: list[Row], color: str, label: str, marker: str = "o") -> None:
+    """Mean of the repeats in a band of ± 2 standard deviations, and the law's mean.
+
+    Markers are hollow: series that agree are both seen.
+    """
     mean, sd = np.array([r["mean"] for r in rows]), np.array([r["sd"] for r in rows])
+    # on a logarithmic axis a band that reaches zero ends at a twentieth of the mean
     low, high = np.maximum(mean - 2 * sd, 0.05 * mean), mean + 2 * sd
-    axes.plot(x, mean, color=color, label=label, marker=".", linewidth=1)
-    axes.fill_between(x, low, high, color=color, alpha=0.15)
-    axes.plot(x, [r["law"] for r in rows], color="black", linestyle=":", linewidth=0.9)
+    style = {"color": color, "marker": marker, "markerfacecolor": "none", "markersize": 5}
+    axes.plot(x, mean, label=label, linewidth=1, **style)
+    axes.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
+    if rows and rows[0].get("law") is not None:
+        law = [r["law"] for r in rows]
+        axes.plot(
+            x, law, color="black", linestyle=":", linewidth=0.9, label="mean of the exact law"
+        )
+
+
+def explain(figure: Any, axes: Any) -> None:
+    """A legend below all panels, where it covers nothing; it explains bands, too."""
+    from matplotlib.patches import Patch
+
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    handles["mean ± 2 standard deviations of the repeats"] = Patch(color="gray", alpha=0.3)
+    law = handles.pop("mean of the exact law", None)
+    if law is not None:
+        handles["mean of the exact law"] = law
+    columns = min(4, len(handles))
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside lower center", ncols=columns, fontsize=8
+    )

@@ -5,7 +5,7 @@ scikit-learn's digits stand in offline.
 
 from spdp.paper import medical
 from spdp.paper.common import Row, Settings
-from spdp.paper.medical import draw, measure, verdict
+from spdp.paper.medical import draw, measure
 
 __all__ = ["CLAIM", "NAME", "TITLE", "cells", "draw", "measure", "verdict"]
 
@@ -20,3 +20,7 @@ DATASETS = ("digits", "mnist", "kmnist", "fashionmnist", "cifar10")
 
 def cells(settings: Settings) -> list[Row]:
     return medical.grid(settings, DATASETS)
+
+
+def verdict(rows: list[Row]) -> str:
+    return medical.verdict_on(rows, DATASETS)

@@ -19,6 +19,7 @@ from spdp.errors import DataError, ParameterError
 from spdp.plain import numbers
 from spdp.privacy.account import Account
 from spdp.privacy.bounds import Bound
+from spdp.privacy.events import event_of
 from spdp.privacy.laws import Spec, law_of, mean_of, quantiles
 from spdp.signature import check_signature
 from spdp.signature import sign as sign_seal
@@ -237,6 +238,14 @@ class Release:
         it costs nothing and holds nothing that they do not (:mod:`spdp.synthesis`).
         """
         return draw(self.values, self.certificate, size, random_state)
+
+    def dp_event(self) -> Any:
+        """What this release cost, as a ``DpEvent`` of dp-accounting.
+
+        For accounting beside other releases; :mod:`spdp.privacy.events` says how.
+        """
+        c = self.certificate
+        return event_of(c["mu"], c["epsilon"], c["private"])
 
     def save(
         self,

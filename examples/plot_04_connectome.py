@@ -2,12 +2,12 @@
 A connectome that may be published
 ==================================
 
-The mean of correlation matrices of brain regions, in the off-log metric: the result is a
-correlation matrix again, with ones on its diagonal, whatever the noise was.
+The mean of correlation matrices of brain regions, in the off-log metric: the result is
+a correlation matrix again, with ones on its diagonal, whatever the noise was.
 
 The data are made up: 900 persons, 20 regions in five networks, 150 scans each, one
-matrix per person, in the shape that nilearn's ``ConnectivityMeasure(kind="correlation")``
-returns: (persons, regions, regions).
+matrix per person, in the shape that nilearn's
+``ConnectivityMeasure(kind="correlation")`` returns: (persons, regions, regions).
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,8 @@ from spdp.geometry import expm, logm
 # %%
 # Made-up persons
 # ---------------
-# Regions of a network share a signal, each more or less of it, and persons differ in how
-# much; two of the networks work against each other.
+# Regions of a network share a signal, each more or less of it, and persons differ in
+# how much; two of the networks work against each other.
 
 networks = {"visual": 4, "motor": 4, "attention": 4, "default": 5, "limbic": 3}
 member = np.repeat(np.arange(5), list(networks.values()))

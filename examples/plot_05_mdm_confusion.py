@@ -6,8 +6,8 @@ Minimum distance to mean, privately
 differential privacy. Which mistakes does that add, and how large must ε be?
 
 The data are scikit-learn's digits as 9×9 covariance descriptors: half of them to train,
-about 90 of each class, which is few; half to test. pyRiemann's ``MDM`` in the same metric
-is the classifier without privacy.
+about 90 of each class, which is few; half to test. pyRiemann's ``MDM`` in the same
+metric is the classifier without privacy.
 """
 
 import matplotlib.pyplot as plt

@@ -5,8 +5,9 @@ Which private classifier?
 The nearest mean, linear discriminant analysis, and what one would do with private means
 alone: one for every class.
 
-The data are images as covariance descriptors: 6,000 of MNIST if the folder ``SPDP_DATA``
-holds it, else scikit-learn's 1,797 digits. Two thirds train, one third tests.
+The data are images as covariance descriptors: 6,000 of MNIST if the folder
+``SPDP_DATA`` holds it, else scikit-learn's 1,797 digits. Two thirds train, one third
+tests.
 """
 
 import matplotlib.pyplot as plt
@@ -33,11 +34,11 @@ print(images.name, X_train.shape)
 # %%
 # The ways
 # --------
-# ``PrivateMDM`` and ``PrivateTangentLDA`` release all they need together: the class of a
-# person is as private as their matrix, and nothing is divided by the number of classes.
-# One mean per class protects less for more: since a person may have another class, two
-# of the ten means may change, so each gets half of the budget, and under add-remove
-# adjacency, because the sizes of the classes are private too.
+# ``PrivateMDM`` and ``PrivateTangentLDA`` release all they need together: the class of
+# a person is as private as their matrix, and nothing is divided by the number of
+# classes. One mean per class protects less for more: since a person may have another
+# class, two of the ten means may change, so each gets half of the budget, and under
+# add-remove adjacency, because the sizes of the classes are private too.
 
 public = {"classes": range(10), "delta": 1e-6, "domain": descriptor_bounds(channels=1)}
 

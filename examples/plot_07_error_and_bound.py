@@ -49,18 +49,20 @@ held = int((errors <= bounds).sum())
 place = epsilons[:, None] * np.exp(np.linspace(-0.16, 0.16, repeats))
 
 fig, ax = plt.subplots(figsize=(9, 5), layout="constrained")
-ax.loglog(epsilons, one_shot, color="gray", ls="--", marker="D", ms=5, label="95 % bound,\none shot")
+ax.loglog(
+    epsilons, one_shot, color="gray", ls="--", marker="D", ms=5, label="95 % bound,\none shot"
+)
 ax.vlines(place, errors, bounds, color="#56b4e9", lw=1, alpha=0.6)
-ax.plot(place.ravel(), bounds.ravel(), "_", color="#0072b2", ms=8, mew=2, label="95 % bound,\nadaptive")
+ax.plot(
+    place.ravel(), bounds.ravel(), "_", color="#0072b2", ms=8, mew=2, label="95 % bound,\nadaptive"
+)
 ax.plot(place.ravel(), errors.ravel(), "o", color="#d55e00", ms=4, label="its error")
 ax.set(xlabel="ε (δ = 10⁻⁶)", ylabel="log-Euclidean distance")
 ax.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
 ax.minorticks_off()
 ax.grid(alpha=0.3)
 fig.legend(loc="outside right center", frameon=False)
-ax.set_title(
-    f"{held} of {errors.size} errors are below their stated 95 % bounds", fontsize=14
-)
+ax.set_title(f"{held} of {errors.size} errors are below their stated 95 % bounds", fontsize=14)
 plt.show()
 
 # %%

@@ -6,7 +6,8 @@ A data set is asked more than once. A ledger adds up exactly what all releases c
 together, commits each cost before any noise is drawn, and refuses what would exceed the
 budget.
 
-The data are made up: 3,000 persons, 3×3 diffusion tensors in mm²/s, an age, and a group.
+The data are made up: 3,000 persons, 3×3 diffusion tensors in mm²/s, an age, and a
+group.
 """
 
 import tempfile
@@ -37,9 +38,9 @@ X = 8e-4 * expm(invvecd(change + 0.25 * rng.standard_normal((n, 6))))
 # %%
 # Releases, until the budget is spent
 # -----------------------------------
-# The ledger is a file beside the data; every function takes it. Here eight questions are
-# asked, of ε = 0.8 each, with a budget of ε = 2 for the whole study. The mean is asked
-# for with Gaussian noise: that of all the others, which adds up best.
+# The ledger is a file beside the data; every function takes it. Here eight questions
+# are asked, of ε = 0.8 each, with a budget of ε = 2 for the whole study. The mean is
+# asked for with Gaussian noise: that of all the others, which adds up best.
 
 ledger = Ledger(Path(tempfile.mkdtemp()) / "study.ledger", epsilon=2.0, delta=1e-5)
 asked = {"epsilon": 0.8, "delta": 1e-6, "domain": tensor_bounds("mm2/s"), "ledger": ledger}
@@ -91,8 +92,8 @@ ax.set_title(
 plt.show()
 
 # %%
-# What is left, and what has been done, can be looked up at any time; on the command line
-# by ``spdp ledger show study.ledger``.
+# What is left, and what has been done, can be looked up at any time; on the command
+# line by ``spdp ledger show study.ledger``.
 
 print(ledger.remaining())
 for entry in ledger.history():

@@ -59,6 +59,7 @@ ax.plot(
 ax.plot(place.ravel(), errors.ravel(), "o", color="#d55e00", ms=4, label="its error")
 ax.set(xlabel="ε (δ = 10⁻⁶)", ylabel="log-Euclidean distance")
 ax.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+ax.set_yticks([0.02, 0.05, 0.1, 0.2, 0.5, 1, 2], ["0.02", "0.05", "0.1", "0.2", "0.5", "1", "2"])
 ax.minorticks_off()
 ax.grid(alpha=0.3)
 fig.legend(loc="outside right center", frameon=False)

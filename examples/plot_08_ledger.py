@@ -59,7 +59,7 @@ for name, ask in questions.items():
     try:
         ask()
     except BudgetExceeded as error:
-        print(error)
+        print(f"{name}: refused; ε = {error.fits:.2f} would still fit".replace("\n", " "))
         refused.append(name)
     spent.append(ledger.spent()["epsilon"])
 

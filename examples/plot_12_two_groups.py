@@ -71,7 +71,7 @@ panels = {
 top = max(np.abs(M).max() for M in panels.values())
 
 fig, axes = plt.subplots(
-    1, 4, figsize=(14, 4.6), layout="constrained", gridspec_kw={"width_ratios": [1, 1, 1, 0.8]}
+    1, 4, figsize=(14.5, 4.8), layout="constrained", gridspec_kw={"width_ratios": [1, 1, 1, 0.9]}
 )
 for ax, (title, M) in zip(axes, panels.items(), strict=False):
     image = ax.imshow(M, cmap="RdBu_r", vmin=-top, vmax=top)
@@ -94,7 +94,7 @@ axes[3].errorbar([], [], [], fmt="o", color="#0072b2", capsize=6, lw=2, label="r
 axes[3].set_xticks(range(2), ["patients −\ncontrols", "labels\nby lot"])
 axes[3].set(xlim=(-0.4, 2.0), ylim=(0, None), ylabel="length of the difference")
 axes[3].set_title("released, with its region")
-fig.legend(*axes[3].get_legend_handles_labels(), loc="outside right center", frameon=False)
+fig.legend(*axes[3].get_legend_handles_labels(), loc="outside lower right", ncols=2, frameon=False)
 fig.suptitle(
     f"Patients' occipital electrodes are louder ({p_value(releases[first])}); "
     f"with labels by lot {p_value(releases[second])}",

@@ -66,6 +66,7 @@ for name, table in errors.items():
 ax.plot(sizes, apart, color="black", ls=":", label="the public mean itself")
 ax.set(xlabel="private records n", ylabel="error (log-Euclidean distance)")
 ax.set_xticks(sizes, map(str, sizes))
+ax.set_yticks([0.1, 0.2, 0.5, 1, 2, 5, 10], ["0.1", "0.2", "0.5", "1", "2", "5", "10"])
 ax.minorticks_off()
 ax.grid(alpha=0.3)
 fig.legend(loc="outside right center", frameon=False)

@@ -8,7 +8,7 @@ person counts once, with all their trials, and is what the guarantee protects.
 The data are made up: 700 persons with 6 trials each, 19 electrodes of the 10–20 system,
 in volts, as ``mne.Epochs.get_data()`` gives them: (trials, channels, times). With MNE
 the next cell would be ``signals = epochs.get_data()`` and ``person =
-epochs.metadata["subject"]``.
+epochs.metadata["subject"].to_numpy()``.
 """
 
 import matplotlib.pyplot as plt

@@ -287,3 +287,13 @@ def test_large_matrices_under_add_remove_are_not_paid_for_in_vain(tmp_path):
     release = private_mean(X, ledger=ledger, **options)
     assert np.isfinite(release.error_bound(0.95))
     assert ledger.history()[0]["state"] == "done"
+
+
+def test_beside_a_ledger_auto_is_gaussian(tmp_path, random_spd):
+    """A pure release would leave no room for a Gaussian one."""
+    X, budget = random_spd(500, 2), {"epsilon": 0.5, "delta": 1e-6}
+    ledger = Ledger(tmp_path / "ledger", epsilon=2.0, delta=1e-5)
+    alone = private_mean(X, domain=Ball(5.0), method="oneshot", **budget)
+    kept = private_mean(X, domain=Ball(5.0), method="oneshot", ledger=ledger, **budget)
+    assert (alone.certificate["delta"], kept.certificate["delta"]) == (0.0, 1e-6)
+    assert ledger.remaining()["epsilon"] > 1.5

@@ -34,7 +34,7 @@ from spdp.privacy.laws import mean_of
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM
 from spdp.release import Release, publish, stated_bounds
-from spdp.statistics.plan import OneShot, plan_one_shot, settle_method
+from spdp.statistics.plan import OneShot, plan_one_shot, settle_mechanism, settle_method
 from spdp.statistics.reference import Reference
 from spdp.statistics.search import Found, Search
 from spdp.statistics.search.outside import at_far_edge, warn_outside
@@ -90,7 +90,8 @@ def private_mean(
         A flat metric, one of ``spdp.charts.CHARTS``. Distances of different metrics
         cannot be compared.
     mechanism : "auto", "gaussian" or "laplace"
-        "auto" takes the one with the smaller expected error, from public numbers only.
+        "auto" takes the one with the smaller expected error, from public numbers only;
+        with a ledger of δ > 0, where pure releases are dear, the Gaussian.
     method : "auto", "oneshot" or "adaptive"
         One noisy sum over the whole domain, whose error law is exact; or a private
         search for the data's centre and spread first (:mod:`spdp.statistics.search`),
@@ -151,6 +152,7 @@ def private_mean(
     _check_weights(weights, max_records, grouped)
     if reference is not None:
         reference.check(source.k, chart.key)
+    mechanism = settle_mechanism(mechanism, delta, ledger)
     shot = plan_one_shot(
         source.k,
         epsilon=epsilon,
@@ -214,7 +216,7 @@ def release_sum(
         epsilon=epsilon,
         delta=delta,
         domain=total.domain,
-        mechanism=mechanism,
+        mechanism=settle_mechanism(mechanism, delta, ledger),
         adjacency=adjacency,
         chart=total.chart,
     )

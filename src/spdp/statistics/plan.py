@@ -12,9 +12,10 @@ from spdp.errors import ParameterError
 from spdp.privacy.account import noise_scale
 from spdp.privacy.costs import Budget
 from spdp.privacy.laws import Spec, mean_law, mean_of
+from spdp.privacy.ledger import Ledger
 from spdp.queries import VectorSum, count_weight, share_sum, whole_domain_sum
 
-__all__ = ["OneShot", "choose_method", "plan_one_shot", "settle_method"]
+__all__ = ["OneShot", "choose_method", "plan_one_shot", "settle_mechanism", "settle_method"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,17 @@ def plan_one_shot(
         for budget in _budgets(wanted, epsilon, delta)
     ]
     return min(_possible(shots), key=lambda shot: shot.expected_squared_error(1.0))
+
+
+def settle_mechanism(mechanism: str, delta: float, ledger: Ledger | None) -> str:
+    """What "auto" means beside a ledger of δ > 0: Gaussian noise.
+
+    A pure release counts there as its Gaussian equivalent, five times the price of a
+    Gaussian one at ε = 1, δ = 1e-6: most of a budget, for a smaller error once.
+    """
+    if mechanism == Mechanism.AUTO and delta > 0 and ledger is not None and ledger.delta > 0:
+        return Mechanism.GAUSSIAN.value
+    return mechanism
 
 
 def _possible(shots: list[OneShot]) -> list[OneShot]:

@@ -12,7 +12,7 @@ from spdp.kernels import Region
 
 __all__ = ["Outside", "at_far_edge", "warn_outside"]
 
-MANY, CLEAR = 0.1, 2.0  # share from which to warn, by so many sd of its noise
+MANY, CLEAR = 0.1, 3.0  # share from which to warn, by so many sd of its noise
 FAR, SHARP = 0.9, 0.3  # over the radius: distance of a mean at the edge, and its error
 
 

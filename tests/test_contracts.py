@@ -23,6 +23,7 @@ from spdp.queries import (
     SpreadSum,
     VectorSum,
 )
+from spdp.queries.spread import COUNTED
 
 DOMAINS = [
     Ball(1.5),
@@ -63,6 +64,7 @@ def make_queries(rng, d):
         ExcessSum("excess", frame, radius, (30.0 * longest, longest), weights),
         ExcessSum("squares", frame, radius, (30.0 * longest, 9.0 * longest), weights, (1, 2)),
         SpreadSum("spread", Frame.plain(frame.center), radius),
+        SpreadSum("spread and count", Frame.plain(frame.center), radius, COUNTED),
     ]
 
 

@@ -19,6 +19,7 @@ _HOME = {
     "RiemannianLaplace": "mechanisms",
     "ExtrinsicGaussian": "mechanisms",
     "plan": "statistics.prediction",
+    "plan_statistic": "statistics.forecast",
     "private_difference": "statistics.difference",
     "private_mean": "statistics.mean",
     "private_median": "statistics.median",

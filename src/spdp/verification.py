@@ -29,7 +29,7 @@ from spdp.errors import DataError, ParameterError
 from spdp.frame import Frame
 from spdp.kernels import Region
 from spdp.privacy.account import NAMES, laplace_scale_exact, noise_scale, price
-from spdp.privacy.bounds import Bound
+from spdp.privacy.bounds import Bound, Number
 from spdp.privacy.costs import Budget
 from spdp.privacy.laws import mean_law, mean_of, quantiles
 from spdp.queries import (
@@ -52,6 +52,7 @@ from spdp.queries import (
     whole_domain_sum,
 )
 from spdp.queries.kinds import difference_kinds, median_kinds, regression_kinds
+from spdp.queries.spread import COUNTED
 
 __all__ = ["NOT_PROVEN", "Check", "checks"]
 
@@ -225,7 +226,10 @@ def _spread_kinds(c: dict[str, Any]) -> dict[str, Query]:
     frame = Frame.plain(domain_of(c["domain"]).region(c["k"], _chart(c)).center)
     kinds = _mean_kinds(c)
     del kinds["mean"]
-    last = {"spread moments": SpreadSum("", frame, 1.0)}
+    private = c["adjacency"] == Adjacency.ADD_REMOVE
+    if private:
+        kinds["count"] = whole_domain_sum(_region(c), RECORD_NORM)
+    last = {"spread moments": SpreadSum("", frame, 1.0, COUNTED if private else 0)}
     axes = {"moments": MomentSum("", frame, 1.0, second="full")}
     return kinds | (last if c["statistic"] == "dispersion" else axes)
 
@@ -333,16 +337,20 @@ def _adaptive(c: dict[str, Any]) -> Iterator[Check]:
     """σ and sensitivity of the last step of a search follow from its radius and n."""
     if c["method"] != Method.ADAPTIVE or c["statistic"] not in LAST:
         return
-    last = c["steps"][-1]
-    yield _equal("adjacency", c["adjacency"], Adjacency.REPLACE_ONE.value)
+    last, public = c["steps"][-1], c["adjacency"] == Adjacency.REPLACE_ONE
+    if c["statistic"] == "mean":
+        yield Check("adjacency", public, c["adjacency"])
+    yield Check("number of records", (c["n"] is not None) == public, "public iff replace-one")
     yield _equal("last step", last["step"], LAST[c["statistic"]])
-    unit = last["radius"] / RECORD_NORM
+    number = Number(c["n"]) if public else Number(last["n_estimate"], last["count_sd"])
+    yield _equal("noisy number", c["n_estimate"], None if public else number.value)
+    unit, n = last["radius"] / RECORD_NORM, number.value
     yield _same("lattice step", c["lattice_step"], unit, "radius/2³⁰")
-    yield _same("sensitivity", c["sensitivity"], 2.0 * last["radius"] / c["n"], "2·radius/n")
-    yield _same("sigma", c["sigma"], last["scale"] * unit / c["n"], "σ of the last noise")
+    yield _same("sensitivity", c["sensitivity"], last["sensitivity"] * unit / n, "Δ·step/n")
+    yield _same("sigma", c["sigma"], last["scale"] * unit / n, "σ of the last noise")
     d = _chart(c).dimension(c["k"])  # units have mean square 1: Σ w²σ² = d·σ²
     noise = mean_of(c["error_bound_parts"]["noise"])
-    yield _same("noise of the error", noise, d * c["sigma"] ** 2, "d·σ²")
+    yield _same("noise of the error", noise, d * (c["sigma"] * number.stretch) ** 2, "d·σ²")
 
 
 def _close(a: Any, b: Any) -> bool:

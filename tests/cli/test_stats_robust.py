@@ -1,4 +1,4 @@
-"""spdp stats median, regress and compare."""
+"""spdp stats median, regress and compare; persons, for every statistic."""
 
 import json
 
@@ -39,6 +39,24 @@ def test_a_release_is_written_verified_and_reported(run, budget, files, tmp_path
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert "matrix estimates" not in page
     assert run("verify", "out")[0] == 0
+
+
+EVERY = {
+    **COMMANDS,
+    "classes": ("--labels", "y.npy", "--classes", "1,0"),
+    "spread": (),
+    "pca": ("--components", "1"),
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_persons(run, budget, files, tmp_path, name):
+    np.save(tmp_path / "who.npy", np.arange(3000) // 3)
+    words = ("stats", name, "X.npy", *EVERY[name], *budget, *DOMAIN, "--groups", "who.npy")
+    code, out, err = run(*words, "--json")
+    assert (code, err) == (0, ""), err
+    certificate = json.loads(out)["certificate"]
+    assert (certificate["unit"], certificate["n"]) == ("person", 1000)
 
 
 def test_json(run, budget, files):

@@ -260,15 +260,3 @@ def test_a_dask_array_without_a_cluster():
         assert (total == exact_sum(X, Ball(3.0))).all()
     """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
-
-
-def test_means_of_classes_are_the_same_on_a_cluster(client, random_spd):
-    from spdp import private_class_means
-
-    X, y = random_spd(400, 3), np.arange(400) % 3
-    options = {"classes": [0, 1, 2], "epsilon": 5.0, "delta": 1e-6, "domain": DOMAIN}
-    options |= {"random_state": 0, "covariance": "full"}
-    here = private_class_means(X, y, **options)
-    there = private_class_means(da.from_array(X, chunks=(130, 3, 3)), y, **options)
-    for name, value in here.values.items():
-        np.testing.assert_array_equal(there.values[name], value)

@@ -9,7 +9,7 @@ from spdp.choices import Adjacency
 from spdp.frame import Frame
 from spdp.kernels import MODULES, RECORD_NORM, kernels_for
 from spdp.queries import SpreadSum
-from spdp.queries.spread import OF, WEIGHT
+from spdp.queries.spread import COUNTED, OF, WEIGHT
 
 GAMMA = (11 + 5 * sqrt(5)) / 8
 N = RECORD_NORM
@@ -63,3 +63,15 @@ def test_totals_mean_what_they_say(rng):
     mean, square = query.moments(query.total(Y, kernels_for()).astype(float), len(Y))
     np.testing.assert_allclose(mean, (Y - 1.0).mean(axis=0), atol=1e-6)
     assert square == pytest.approx(((Y - 1.0) ** 2).sum(axis=1).mean(), rel=1e-6)
+
+
+def test_a_count_costs_no_more_than_a_record_replaced():
+    frame = Frame.plain(np.zeros(3))
+    query = SpreadSum("", frame, 1.0, COUNTED)
+    replaced = SpreadSum("", frame, 1.0).sensitivity(Adjacency.REPLACE_ONE)
+    assert query.sensitivity(Adjacency.REPLACE_ONE) == replaced
+    alone = query.sensitivity(Adjacency.ADD_REMOVE)
+    assert alone < replaced
+    total = query.total(np.array([[1.0, 0.0, 0.0]]), kernels_for())
+    assert int(total[-1]) == COUNTED
+    assert isqrt(sum(int(x) ** 2 for x in total)) >= alone - 3

@@ -6,12 +6,13 @@ from replay import Caught, audit, datasets
 
 from spdp import Ball, EigenvalueBounds, Ledger, Release, private_dispersion, private_mean
 from spdp.charts import chart_of
-from spdp.choices import Unit
+from spdp.choices import Adjacency, Unit
 from spdp.engines.local import HeldArray
 from spdp.geometry import expm, invvecd
 from spdp.privacy.account import Account
 from spdp.privacy.costs import Budget
 from spdp.queries import AbsoluteSum, ExcessSum, Histogram, SpreadSum
+from spdp.statistics.counted import countable
 from spdp.statistics.dispersion import LEVELS, Spreads
 from spdp.statistics.population import population_bound
 
@@ -34,9 +35,10 @@ def matrices(Y):
     return expm(invvecd(Y))
 
 
-def find(Y, epsilon, seed):
-    account = Account(Budget.gaussian(epsilon, 1e-6), random_state=seed)
-    return Spreads(HeldArray(Y), account, DOMAIN.region(4), CHART).find()
+def find(Y, epsilon, seed, adjacency=Adjacency.REPLACE_ONE):
+    account = Account(Budget.gaussian(epsilon, 1e-6), adjacency, random_state=seed)
+    held = countable(HeldArray(Y), account, DOMAIN.region(4))
+    return Spreads(held, account, DOMAIN.region(4), CHART).find()
 
 
 def test_the_variance_is_accurate():
@@ -49,6 +51,27 @@ def test_the_variance_is_accurate():
         # the stated noise is that of the variance: neither half nor twice of it
         sd = np.std([one.variance for one in found]) / np.mean([s.variance_sd for s in found])
         assert 0.5 < sd < 1.7
+
+
+def test_the_variance_is_accurate_where_the_number_is_private():
+    Y = vectors(5000)
+    found = [find(Y, 1.0, seed, Adjacency.ADD_REMOVE) for seed in range(12)]
+    errors = np.array([one.variance for one in found]) / Y.var(axis=0).sum() - 1
+    assert np.sqrt((errors**2).mean()) < 0.04
+    sd = np.std([one.variance for one in found]) / np.mean([s.variance_sd for s in found])
+    assert 0.5 < sd < 1.7
+    counted = np.array([(one.number.value - 5000) / one.number.sd for one in found])
+    assert 0.4 < np.sqrt((counted**2).mean()) < 1.7
+
+
+def test_the_bound_on_the_mean_covers_where_the_number_is_private():
+    """Also where the number is off by much: it moves a mean far from the centre."""
+    Y = vectors(150, heavy=True)
+    found = [find(Y, 3.0, seed, Adjacency.ADD_REMOVE) for seed in range(150)]
+    errors = [np.linalg.norm(one.y - Y.mean(axis=0)) for one in found]
+    covered = [e <= one.bound.at() for e, one in zip(errors, found, strict=True)]
+    assert np.mean(covered) >= 0.95
+    assert any(one.number.seen for one in found)
 
 
 def test_deviations_and_distances_are_near():
@@ -161,16 +184,16 @@ def test_a_mean_alone_says_nothing_of_the_population():
 # --- the audit
 
 
-def statistic(domain, epsilon, ids=None):
+def statistic(domain, epsilon, ids=None, adjacency="replace-one"):
     def run(X):
-        return private_dispersion(
-            X, epsilon=epsilon, delta=1e-6, domain=domain, on_invalid="center", groups=ids
-        )
+        whose = None if ids is None else ids[len(ids) - len(X) :]
+        options = {"on_invalid": "center", "groups": whose, "adjacency": adjacency}
+        return private_dispersion(X, epsilon=epsilon, delta=1e-6, domain=domain, **options)
 
     return run
 
 
-def transcripts(count, seed, persons=False):
+def transcripts(count, seed, persons=False, removed=False):
     rng = np.random.default_rng(seed)
     shares = []
     for i in range(count):
@@ -181,8 +204,10 @@ def transcripts(count, seed, persons=False):
         if persons:
             ids = np.maximum(np.arange(len(X)) - 2, 0) // 2
             other[ids == 0] = other[0]
-        epsilon = float(rng.choice([1.0, 10.0, 60.0]))
-        shares.append(audit(statistic(domain, epsilon, ids), X, other, seed=i))
+        epsilon, adjacency = float(rng.choice([1.0, 10.0, 60.0])), "replace-one"
+        if removed:  # the first record, or the first person's
+            other, adjacency = X[1 if ids is None else (ids == 0).sum() :], "add-remove"
+        shares.append(audit(statistic(domain, epsilon, ids, adjacency), X, other, seed=i))
     return np.array(shares)
 
 
@@ -201,3 +226,28 @@ def test_a_halved_sensitivity_is_caught(monkeypatch, query):
     monkeypatch.setattr(query, "sensitivity", lambda self, adjacency: honest(self, adjacency) // 2)
     with pytest.raises(Caught, match="more than its stated sensitivity"):
         transcripts(150, 3)
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_a_record_or_person_added_or_removed_passes(persons):
+    shares = transcripts(100, 4, persons, removed=True)
+    assert 0.5 < shares.max() <= 1
+
+
+def test_a_halved_sensitivity_is_caught_where_the_number_is_private(monkeypatch):
+    honest = SpreadSum.sensitivity
+    monkeypatch.setattr(SpreadSum, "sensitivity", lambda self, kind: honest(self, kind) // 2)
+    with pytest.raises(Caught, match="more than its stated sensitivity"):
+        transcripts(150, 5, removed=True)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3000])
+def test_none_is_no_error_where_the_number_is_private(n):
+    """None and one must not be told apart by an exception."""
+    X = matrices(vectors(n))
+    release = private_dispersion(X, adjacency="add-remove", random_state=0, **OPTIONS)
+    assert all(check.ok for check in release.verify()), release.verify()
+    assert release.certificate["n"] is None
+    c = release.certificate
+    c["n_estimate"] *= 2
+    assert not all(check.ok for check in Release(release.values, c).verify())

@@ -95,7 +95,7 @@ def test_a_release_says_it_all_and_verifies(tmp_path):
     )
 
 
-def transcripts(count, seed, persons=False):
+def transcripts(count, seed, persons=False, removed=False):
     rng = np.random.default_rng(seed)
     shares = []
     for i in range(count):
@@ -104,6 +104,8 @@ def transcripts(count, seed, persons=False):
         if persons:
             ids = np.maximum(np.arange(len(X)) - 2, 0) // 2
             other[ids == 0] = other[0]
+        if removed:  # the first record, or the first person's
+            other = X[1 if ids is None else (ids == 0).sum() :]
 
         def statistic(X, ids=ids):
             return private_pca(
@@ -113,7 +115,8 @@ def transcripts(count, seed, persons=False):
                 delta=1e-6,
                 domain=Ball(5.0),
                 on_invalid="center",
-                groups=ids,
+                groups=None if ids is None else ids[len(ids) - len(X) :],
+                adjacency="add-remove" if removed else "replace-one",
             )
 
         shares.append(audit(statistic, X, other, seed=i))
@@ -126,8 +129,39 @@ def test_replayed_neighbours_cost_no_more_than_the_budget():
     assert transcripts(40, 2, persons=True).max() <= 1
 
 
-def test_a_halved_sensitivity_is_caught(monkeypatch):
+@pytest.mark.parametrize("persons", [False, True])
+def test_a_record_or_person_added_or_removed_passes(persons):
+    shares = transcripts(60, 4, persons, removed=True)
+    assert 0.5 < shares.max() <= 1
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_halved_sensitivity_is_caught(monkeypatch, removed):
     honest = MomentSum.sensitivity
     monkeypatch.setattr(MomentSum, "sensitivity", lambda self, a: honest(self, a) // 2)
     with pytest.raises(Caught, match="more than its stated sensitivity"):
-        transcripts(150, 3)
+        transcripts(150, 3, removed=removed)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_none_is_no_error_where_the_number_is_private(n):
+    """None and one must not be told apart by an exception, nor by a refusal."""
+    X = matrices(vectors(n))
+    options = {**OPTIONS, "n_components": 2, "adjacency": "add-remove", "random_state": 0}
+    with pytest.warns(TooNoisy):
+        release = private_pca(X, **options)
+    assert all(check.ok for check in release.verify()), release.verify()
+
+
+def test_components_hold_what_is_certain_where_the_number_is_private():
+    Y = vectors(5000)
+    options = {**OPTIONS, "n_components": 3, "adjacency": "add-remove"}
+    for seed in range(4):
+        release = private_pca(matrices(Y), random_state=seed, **options)
+        share = captured(Y, release.values["components"])
+        assert 0.6 < release.certificate["steps"][-1]["trusted"] <= share
+        assert share > 0.97
+        assert all(check.ok for check in release.verify()), release.verify()
+        assert np.linalg.norm(
+            chart_of("logeuclid").vector(release.value) - Y.mean(axis=0)
+        ) <= release.error_bound(0.99)

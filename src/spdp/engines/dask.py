@@ -17,6 +17,7 @@ from spdp.engines.task import (
     Ints,
     Task,
     counted,
+    nobody,
     thinned,
     totals_of_vectors,
     turn,
@@ -37,12 +38,12 @@ class DaskEngine(Engine):
         self.client = client
 
     def each(self, source: Source, work: Any, *args: Any) -> Iterator[Any]:
-        return results_of(self._submit(source, work, *args))
+        return results_of(self.submit(source, work, *args))
 
     def hold(self, source: Source, task: Task, keep_bytes: int) -> Held:
-        return _RemoteHeld(self, source, self._submit(source, vectors_of, task))
+        return _RemoteHeld(self, source, task)
 
-    def _submit(self, source: Source, work: Any, *args: Any) -> list[Any]:
+    def submit(self, source: Source, work: Any, *args: Any) -> list[Any]:
         """One task per chunk, not retrieved: its result stays with the worker."""
         if source.chunks is None:
             raise DataError(
@@ -58,13 +59,16 @@ class DaskEngine(Engine):
 class _RemoteHeld(Held):
     """Vectors that stay with the workers that computed them."""
 
-    def __init__(self, engine: DaskEngine, source: Source, futures: list[Any]) -> None:
-        self._client, self._futures, self._kernels = engine.client, futures, engine.kernels
+    def __init__(self, engine: DaskEngine, source: Source, task: Task) -> None:
+        self._client, self._kernels = engine.client, engine.kernels
+        # a source may have no piece at all
+        futures = engine.submit(source, vectors_of, task) or [
+            engine.client.submit(nobody, task, pure=False)
+        ]
         counts = engine.client.map(counted, futures, pure=False)
-        _, self.n = collect(source, results_of(counts))
-        self.m, self._looked = self.n, futures
-        shapes = engine.client.submit(_dimension, futures[0], pure=False)
-        self.d = int(shapes.result())
+        _, self.n = collect(source, results_of(counts), task.allow_none)
+        self.m, self._futures, self._looked = self.n, futures, futures
+        self.d = len(task.region.center)
 
     def look_at(self, stride: int) -> None:
         self._looked = self._client.map(thinned, self._futures, stride=stride, pure=False)
@@ -92,10 +96,6 @@ class _RemoteHeld(Held):
 def _on_worker(work: Any, piece: Any, *args: Any) -> Any:
     block = read_piece(piece) if callable(piece) else np.asanyarray(piece)  # masks are refused
     return work(block, *args)
-
-
-def _dimension(vectors: Any) -> int:
-    return int(vectors.Y.shape[1])
 
 
 def results_of(futures: list[Any]) -> Iterator[Any]:

@@ -72,7 +72,8 @@ def beside_of(block: Any, task: Task) -> tuple[Beside, Fault]:
             name = np.asarray(columns["label"])[int(bad[0])].item()
             fault = int(bad[0]), f"has label {name!r}, which is none of the classes"
     if task.ranges is not None:
-        x = _scaled(np.asarray(columns["x"], float).reshape(len(columns["x"]), -1), task.ranges)
+        x = np.asarray(columns["x"], float)
+        x = _scaled(x[:, None] if x.ndim == 1 else x, task.ranges)
     return Beside(person, label, x), fault
 
 

@@ -28,8 +28,8 @@ class PrivateTangentPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     n_components : int
         Components to keep.
-    epsilon, delta, domain, metric, reference_point, on_invalid, ledger, label,
-    random_state
+    epsilon, delta, domain, metric, reference_point, adjacency, on_invalid, ledger,
+    label, random_state
         As in :func:`spdp.private_mean`.
 
     Attributes
@@ -61,6 +61,7 @@ class PrivateTangentPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         domain: Domain | None = None,
         metric: str = "logeuclid",
         reference_point: Any = None,
+        adjacency: str = "replace-one",
         on_invalid: str = "raise",
         ledger: Ledger | None = None,
         label: str | None = None,
@@ -72,6 +73,7 @@ class PrivateTangentPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.domain = domain
         self.metric = metric
         self.reference_point = reference_point
+        self.adjacency = adjacency
         self.on_invalid = on_invalid
         self.ledger = ledger
         self.label = label

@@ -22,6 +22,14 @@ estimate mixed in), which is added unless the move keeps coverage (:mod:`.shrink
 then projected onto the domain, a convex set that holds m, which brings it no further
 from m.
 
+*A noisy number.* Where the number n of records is private, the last step sees a noisy
+sum S + N and a noisy number n̂ = n + η in one answer, and v = (S + N)/n̂ is released.
+Then v − S/n = (N − η·v)/n, n = n̂ − η. With |η| ≤ E, but for a probability of 7·10⁻⁶,
+
+    ‖v − S/n‖ ≤ (‖N‖ + E·‖v‖)/(n̂ − E),
+
+so noise and excess, given over n̂, are stretched by n̂/(n̂ − E) (:class:`Number`).
+
 *Within reach.* With records pulled to within x of c in place of y_i, e is the excess
 within reach x, and the same bound holds for the distance to the mean of the pulled
 records.
@@ -37,19 +45,57 @@ from scipy import special
 
 from spdp.privacy.laws import Spec, law_of, weighted_tails
 
-__all__ = ["ELLIPSOID_PART", "RETREAT_PART", "Bound"]
+__all__ = ["ELLIPSOID_PART", "RETREAT_PART", "Bound", "Number"]
 
 Array = NDArray[np.float64]
 
 # Of the risk: for the ellipsoid after one look at the excess, and for what a second
 # look leads to (the ellipsoid, or the whole domain), each.
 ELLIPSOID_PART, RETREAT_PART = 0.9, 0.05
+# Standard deviations that the noise of a number stays below, but for 7·10⁻⁶, and the
+# share of the risk that is left where that may fail: for confidences up to 0.998.
+SURE, SURE_PART = 4.5, 0.99
 LARGEST = 1e300  # where nothing is known to limit the distance
 GRID = np.geomspace(1.0, 1e-6, 100)  # of 1 − 2t·max w in Chernoff's bound
 # Points of a tabulated law, its least tail, and the accuracy of that tail.
 TABLE, SMALLEST_TABULATED, ACCURACY = 80, 1e-6, 0.01
 # Shares of the risk that the noise may take, the rest being the excess's.
 SPLITS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
+
+
+@dataclass(frozen=True)
+class Number:
+    """What sums are divided by: the public number of records, or a noisy one.
+
+    This module's text says what ``stretch`` and :meth:`shift` do to a bound. A number
+    that cannot be told from 0 leaves no bound but the largest distance there is.
+    """
+
+    value: float
+    sd: float = 0.0  # of its noise
+
+    @property
+    def least(self) -> float:
+        """The number is no smaller, almost surely."""
+        return self.value - SURE * self.sd
+
+    @property
+    def seen(self) -> bool:
+        return self.least >= 1.0
+
+    @property
+    def stretch(self) -> float:
+        """By which noise and excess may be larger than they are over this number."""
+        return self.value / self.least if self.seen else 1.0
+
+    @property
+    def part(self) -> float:
+        """Share of the risk that is left."""
+        return SURE_PART if self.sd else 1.0
+
+    def shift(self, length: float, farthest: float) -> float:
+        """What the number's noise adds for a mean of this length."""
+        return SURE * self.sd * length / self.least if self.seen else farthest
 
 
 @dataclass(frozen=True)

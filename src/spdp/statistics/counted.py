@@ -4,6 +4,9 @@ Where records may be added or removed, their number is not public. It is asked f
 like everything else, and whatever follows uses the answer. *Enforced.* All records are
 looked at, always: with one more of them, another part would be looked at. *Therefore*
 what a search does depends on the number of records through its noisy answer alone.
+
+The last query of a statistic counts once more, with most of the budget: what is
+released is divided by that number (:class:`spdp.privacy.bounds.Number`).
 """
 
 import numpy as np

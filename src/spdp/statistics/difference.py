@@ -41,7 +41,7 @@ from spdp.domain import Domain
 from spdp.engines import Engine, Held
 from spdp.errors import ParameterError
 from spdp.privacy.account import Seed
-from spdp.privacy.bounds import Bound
+from spdp.privacy.bounds import SURE, SURE_PART, Bound
 from spdp.privacy.laws import chi2_law
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, ClassExcess, Moments, MomentSum
@@ -59,8 +59,6 @@ Array = NDArray[np.float64]
 ROUNDS = 8  # of the search, at most
 RADIUS = 1.3  # of the ball, over the typical distance
 EXCESS_SHARE = 0.05  # of μ²
-SURE = 4.5  # standard deviations that the noise of a count stays below, but for 7·10⁻⁶
-PART = 0.99  # of the risk that is not the counts': enough for confidences up to 0.998
 CLIPPED = "the difference of the means of the classes' records clipped to the released ball"
 
 ERROR_STATEMENT = (
@@ -204,7 +202,7 @@ class _Compared:
         step, smaller = self.radius / RECORD_NORM, float(least.min())
         slack = 2.0 * sqrt(d) * step * max(1.0, self.search.n / smaller)
         noise = chi2_law(d, m.sum_sd**2 * float((least**-2.0).sum()))
-        return Bound(noise, excess / smaller, sd / smaller, off, slack, far, PART)
+        return Bound(noise, excess / smaller, sd / smaller, off, slack, far, SURE_PART)
 
 
 def chance_of(m: Moments, counts: Array, z: Array) -> _Test:

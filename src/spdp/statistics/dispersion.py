@@ -17,6 +17,11 @@ Deviations of coordinates come from noisy means of absolute values, whose noise 
 smaller than that of squares: they are taken to be in the same ratio to each other, and
 scaled such that their squares add up to V̂.
 
+*A private number.* Where records may be added or removed, their number is asked first,
+for a share of 1 % (:mod:`.counted`), which steers the search; the last query counts
+them again at no more sensitivity than a record replaced has, and its sums are divided
+by that n̂. Through it V̂ varies by a further |‖v‖² − V̂|·sd(n̂)/n̂.
+
 *Enforced.* Queries are asked through the account, in the order of :class:`Spreads`;
 the choice of c and r depends on earlier answers only. *Assumed*, *therefore*: as in
 :mod:`spdp.statistics.mean`.
@@ -34,16 +39,18 @@ from spdp.domain import Domain
 from spdp.engines import Engine
 from spdp.frame import Frame
 from spdp.privacy.account import Seed
-from spdp.privacy.bounds import Bound
+from spdp.privacy.bounds import Bound, Number
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, AbsoluteSum, SpreadSum
+from spdp.queries.spread import COUNTED
 from spdp.release import Release, publish
+from spdp.statistics.counted import countable
 from spdp.statistics.population import along_one_axis, population_bound
 from spdp.statistics.search import Search
 from spdp.statistics.search.outside import warn_outside
 from spdp.statistics.search.run import CENTRE_BALL, CENTRE_SHARES, MAX_ROUNDS, ROUNDS_FROM
 from spdp.statistics.search.shape import spreads
-from spdp.statistics.search.taken import SQUARE_SHARE, Taken, ask_taken
+from spdp.statistics.search.taken import SQUARE_SHARE, Taken, ask_taken, bounded
 from spdp.statistics.setting import Setting, prepare
 
 __all__ = ["LEVELS", "private_dispersion"]
@@ -81,6 +88,7 @@ class Spread:
     distances: Array
     taken: Taken
     sampling: Array  # variances of noise and sampling, along their principal axes
+    number: Number  # of records
 
 
 class Spreads(Search):
@@ -119,22 +127,27 @@ class Spreads(Search):
         self, frame: Frame, radius: float, taken: Taken, distances: Array, ratios: Array
     ) -> Spread:
         """The spread with all that is left, debiased for noise."""
-        query = SpreadSum("spread moments", frame, radius)
+        query = SpreadSum("spread moments", frame, radius, 0 if self.public else COUNTED)
         answer = self.account.measure(query, self.held.total(query, True), 1.0)
-        v, square = query.moments(answer.values, self.n)
-        sigma, square_sd = (answer.scale * unit for unit in query.units(self.n))
+        number = self.number(answer.values[-1] / COUNTED, answer.scale / COUNTED)
+        v, square = query.moments(answer.values, number.value)
+        sigma, square_sd = (answer.scale * unit for unit in query.units(number.value))
         length = max(float(v @ v) - self.d * sigma**2, 0.0)
         variance = max(square - float(v @ v) + self.d * sigma**2, 0.0)
-        sd = sqrt(square_sd**2 + 4.0 * length * sigma**2 + 2.0 * self.d * sigma**4)
+        counted = (length - variance) * number.sd / number.value
+        sd = sqrt(square_sd**2 + counted**2 + 4.0 * length * sigma**2 + 2.0 * self.d * sigma**4)
         self.account.note(radius=radius, variance_sd=sd)
         self.frame = frame
-        y = self.inside(frame.center + v)
-        noise = np.full(self.d, sigma**2)
-        bound = self.bound(y, noise, 0.0, radius, taken.distance, taken.distance_sd)
-        upper = variance + UPPER * sd + max(taken.square, 0.0)
-        sampling = along_one_axis(self.d, sigma**2, upper / self.n)
+        noise, taken = np.full(self.d, sigma**2), taken.times(self.n / number.value)
+        y, bound = bounded(self, v, noise, radius, taken, number)
+        upper = (variance + UPPER * sd) + max(taken.square, 0.0) * number.stretch
+        sampling = along_one_axis(
+            self.d, noise[0] * number.stretch**2, upper * number.stretch / number.value
+        )
         spread = ratios * sqrt(variance / float(ratios @ ratios))
-        return Spread(y, sigma, radius, bound, variance, sd, spread, distances, taken, sampling)
+        return Spread(
+            y, sigma, radius, bound, variance, sd, spread, distances, taken, sampling, number
+        )
 
 
 def private_dispersion(
@@ -145,6 +158,7 @@ def private_dispersion(
     domain: Domain,
     metric: str = "logeuclid",
     reference_point: Any = None,
+    adjacency: str = "replace-one",
     groups: Any = None,
     on_invalid: str = "raise",
     ledger: Ledger | None = None,
@@ -154,8 +168,8 @@ def private_dispersion(
 ) -> Release:
     """Release mean, Fréchet variance and spread of matrices, under one budget.
 
-    The options are those of :func:`spdp.private_mean`; neighbours replace one record
-    (or person), whose number is public.
+    The options are those of :func:`spdp.private_mean`. Under "add-remove" the number of
+    records (or persons) is private, and released with the rest.
 
     Returns
     -------
@@ -185,6 +199,7 @@ def private_dispersion(
         domain=domain,
         metric=metric,
         reference_point=reference_point,
+        adjacency=adjacency,
         groups=groups,
         on_invalid=on_invalid,
         ledger=ledger,
@@ -192,17 +207,19 @@ def private_dispersion(
         random_state=random_state,
         engine=engine,
     )
-    search = Spreads(setting.gather(), setting.account, setting.region, setting.chart)
+    held = countable(setting.gather(), setting.account, setting.region)
+    search = Spreads(held, setting.account, setting.region, setting.chart)
     outside = search.ask_outside()
     spread = search.find()
     if outside is not None and outside.clearly:
         warn_outside(outside.share, setting.source.unit)
     facts = {"outside": None if outside is None else outside.describe()}
-    return _publish(setting, search, spread, facts)
+    return _publish(setting, spread, facts)
 
 
-def _publish(setting: Setting, search: Spreads, found: Spread, facts: dict[str, Any]) -> Release:
+def _publish(setting: Setting, found: Spread, facts: dict[str, Any]) -> Release:
     chart, account, unit = setting.chart, setting.account, setting.source.unit
+    step, n = found.radius / RECORD_NORM, found.number.value
     y = chart.project(found.y, setting.region)
     z = chart.representable(y)
     bound = found.bound.moved(float(np.linalg.norm(z - y)))
@@ -221,10 +238,11 @@ def _publish(setting: Setting, search: Spreads, found: Spread, facts: dict[str, 
         estimand=mean_estimand(chart.distance, unit) + SPREAD_TOO,
         error_statement=_statement(found, unit.value),
         error_bound_population=population_bound(bound, found.sampling, chart.distance, unit),
-        n=search.n,
-        sensitivity=2.0 * found.radius / search.n,
+        n=None if setting.private_count else int(n),
+        n_estimate=n if setting.private_count else None,
+        sensitivity=account.steps[-1]["sensitivity"] * step / n,
         sigma=found.sigma,
-        lattice_step=found.radius / RECORD_NORM,
+        lattice_step=step,
         **setting.facts(),
         **facts,
     )

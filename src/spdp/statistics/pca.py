@@ -17,8 +17,15 @@ the k largest eigenvalues of E, the components hold tr(PS) ≥ tr(PŜ) − K, an
 at most Σ λ_i(Ŝ) + K (Ky Fan): the share (tr(PŜ) − K)/(Σ λ_i(Ŝ) + K) of what the best k
 hold is certain (95 %).
 
+*A private number.* Where records may be added or removed, their number is asked first,
+for a share of 1 % (:mod:`.counted`), and steers the search. The last query counts them
+in any case: the sums are divided by its n̂. With |n̂ − n| ≤ E it scales Ŝ, which cancels
+in the share, but for z̄z̄ᵀ: K grows by ‖z̄‖²·E/(n̂ − E), and by n̂/(n̂ − E).
+
 *A public rule.* The noise of second moments is as large as the variances themselves
 where n·μ ≲ d^1.5: below 2·d^1.5 a warning says so, below d^1.5/4 nothing is released.
+(A private n is known by a noisy answer only, when some of the budget is spent: then
+there is a warning only.)
 
 *Enforced*, *assumed*, *therefore*: as in :mod:`spdp.statistics.mean`. Pulling records
 to the ellipsoid lowers variances: they are lower estimates.
@@ -38,16 +45,17 @@ from spdp.engines import Engine
 from spdp.errors import ParameterError, TooNoisy
 from spdp.frame import Frame
 from spdp.privacy.account import Seed
-from spdp.privacy.bounds import Bound
+from spdp.privacy.bounds import Bound, Number
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, MomentSum
 from spdp.release import Release, publish
+from spdp.statistics.counted import countable
 from spdp.statistics.population import population_bound
 from spdp.statistics.search import Search
 from spdp.statistics.search.outside import warn_outside
 from spdp.statistics.search.run import MAX_ROUNDS, ROUNDS_FROM, SHAPE_FROM
 from spdp.statistics.search.shape import cleaned
-from spdp.statistics.search.taken import SQUARE_SHARE, Taken, ask_taken
+from spdp.statistics.search.taken import SQUARE_SHARE, Taken, ask_taken, bounded
 from spdp.statistics.setting import Setting, prepare
 
 __all__ = ["private_pca"]
@@ -84,6 +92,7 @@ class Principal:
     sampling: Array  # variances of noise and sampling, along their principal axes
     radius: float
     sigma: float
+    number: Number  # of records
 
 
 class Axes(Search):
@@ -107,19 +116,23 @@ class Axes(Search):
         """Moments with all that is left, and what they mean."""
         query = MomentSum("moments", self.frame, radius, second="full")
         answer = self.account.measure(query, self.held.total(query, True), 1.0)
-        found = query.moments(answer.values / self.n, answer.scale / self.n)
+        number = self.number(answer.values[0] / query.weight, answer.scale / query.weight)
+        found = query.moments(answer.values / number.value, answer.scale / number.value)
         z, width, sigma = found.sums[0], self.frame.width, found.sum_sd
         raw = found.second[0] - np.outer(z, z) + sigma**2 * np.eye(self.d)
         units = np.outer(width, width)
         covariance = cleaned(raw, sqrt(2.0 * self.d) * found.second_sd) * units
         vectors, variances = _leading(raw * units, covariance, p)
-        trusted = _trusted(raw * units, vectors, found.second_sd, width)
+        v = z * width
+        counted = number.shift(float(v @ v), float(np.trace(covariance)))
+        noisy = found.second_sd * number.stretch
+        trusted = _trusted(raw * units, vectors, noisy, width, counted)
         self.account.note(radius=radius, second_sd=found.second_sd, trusted=trusted)
-        y = self.inside(self.frame.back(z))
-        noise = (width * sigma) ** 2
-        bound = self.bound(y, noise, 0.0, radius, taken.distance, taken.distance_sd)
+        noise, taken = (width * sigma) ** 2, taken.times(self.n / number.value)
+        y, bound = bounded(self, v, noise, radius, taken, number)
         upper = _larger(covariance, found.second_sd * float(np.sqrt((width**4).sum())), taken)
-        sampling = np.asarray(np.linalg.eigvalsh(np.diag(noise) + upper / self.n), np.float64)
+        both = number.stretch**2 * (np.diag(noise) + upper / number.value)
+        sampling = np.asarray(np.linalg.eigvalsh(both), np.float64)
         axes = np.eye(self.d) if self.axes is None else self.axes
         turned = axes @ covariance @ axes.T
         return Principal(
@@ -132,6 +145,7 @@ class Axes(Search):
             sampling,
             radius,
             sigma,
+            number,
         )
 
 
@@ -160,8 +174,11 @@ def _signed(components: Array) -> Array:
     return np.asarray(components * signs[:, None])
 
 
-def _trusted(raw: Array, vectors: Array, sd: float, width: Array) -> float:
-    """Share of the best components' variance that these hold for certain."""
+def _trusted(raw: Array, vectors: Array, sd: float, width: Array, counted: float) -> float:
+    """Share of the best components' variance that these hold for certain.
+
+    ``counted`` is what the noise of the number may add.
+    """
     d, p = vectors.shape
     rng = np.random.default_rng(SEED)
     sums = []
@@ -169,17 +186,17 @@ def _trusted(raw: Array, vectors: Array, sd: float, width: Array) -> float:
         E = np.tril(rng.standard_normal((d, d)), -1) * (5.0 / 7.0)
         E = (E + E.T + np.diag(rng.standard_normal(d))) * np.outer(width, width)
         sums.append(sd * float(np.linalg.eigvalsh(E)[-p:].sum()))
-    noise = float(np.quantile(sums, CERTAIN))
+    noise = float(np.quantile(sums, CERTAIN)) + counted
     held = float(np.einsum("ji,jk,ki->", vectors, raw, vectors))
     best = float(np.linalg.eigvalsh(raw)[-p:].sum())
     return max(0.0, (held - noise) / (best + noise))
 
 
-def check_enough(n: int, d: int, mu: float) -> str | None:
+def check_enough(n: int, d: int, mu: float, public: bool = True) -> str | None:
     """The public rule: an error, what to warn of, or None."""
     have, want = n * mu, ENOUGH * d**1.5
     text = FEW.format(have=have, want=want, d=d)
-    if have < LEAST * d**1.5:
+    if public and have < LEAST * d**1.5:
         raise ParameterError(
             f"{text}, far too large: principal components would be noise. Use more records, a "
             "larger epsilon, or fewer coordinates"
@@ -196,6 +213,7 @@ def private_pca(
     domain: Domain,
     metric: str = "logeuclid",
     reference_point: Any = None,
+    adjacency: str = "replace-one",
     groups: Any = None,
     on_invalid: str = "raise",
     ledger: Ledger | None = None,
@@ -205,9 +223,10 @@ def private_pca(
 ) -> Release:
     """Release mean, covariance and principal components, under one budget.
 
-    The options are those of :func:`spdp.private_mean`; neighbours replace one record
-    (or person), whose number is public. Warns (:class:`spdp.errors.TooNoisy`) or
-    refuses where n·μ is too small for the number of coordinates.
+    The options are those of :func:`spdp.private_mean`. Warns
+    (:class:`spdp.errors.TooNoisy`) or refuses where n·μ is too small for the number of
+    coordinates. Under "add-remove" the number of records (or persons) is private, and
+    released with the rest; then it warns only.
 
     Returns
     -------
@@ -235,6 +254,7 @@ def private_pca(
         domain=domain,
         metric=metric,
         reference_point=reference_point,
+        adjacency=adjacency,
         groups=groups,
         on_invalid=on_invalid,
         ledger=ledger,
@@ -245,8 +265,8 @@ def private_pca(
     d = len(setting.region.center)
     if not 1 <= n_components <= d:
         raise ParameterError(f"n_components must lie between 1 and {d}, got {n_components!r}")
-    held = setting.gather()
-    few = check_enough(held.n, d, setting.account.mu)
+    held = countable(setting.gather(), setting.account, setting.region)
+    few = check_enough(held.n, d, setting.account.mu, not setting.private_count)
     search = Axes(held, setting.account, setting.region, setting.chart)
     outside = search.ask_outside()
     found = search.find(int(n_components))
@@ -256,11 +276,12 @@ def private_pca(
         held_share = f"the components hold at least {found.trusted:.0%} of what the best would"
         warnings.warn(f"{few}; {held_share}", TooNoisy, stacklevel=2)
     facts = {"outside": None if outside is None else outside.describe()}
-    return _publish(setting, search.n, found, facts)
+    return _publish(setting, found, facts)
 
 
-def _publish(setting: Setting, n: int, found: Principal, facts: dict[str, Any]) -> Release:
+def _publish(setting: Setting, found: Principal, facts: dict[str, Any]) -> Release:
     chart, unit = setting.chart, setting.source.unit
+    step, n = found.radius / RECORD_NORM, found.number.value
     y = chart.project(found.y, setting.region)
     z = chart.representable(y)
     bound = found.bound.moved(float(np.linalg.norm(z - y)))
@@ -279,10 +300,11 @@ def _publish(setting: Setting, n: int, found: Principal, facts: dict[str, Any]) 
         estimand=mean_estimand(chart.distance, unit) + COMPONENTS_TOO,
         error_statement=STATEMENT.format(unit=unit.value, trusted=found.trusted),
         error_bound_population=population_bound(bound, found.sampling, chart.distance, unit),
-        n=n,
-        sensitivity=2.0 * found.radius / n,
+        n=None if setting.private_count else int(n),
+        n_estimate=n if setting.private_count else None,
+        sensitivity=setting.account.steps[-1]["sensitivity"] * step / n,
         sigma=found.sigma,
-        lattice_step=found.radius / RECORD_NORM,
+        lattice_step=step,
         **setting.facts(),
         **facts,
     )

@@ -2,7 +2,7 @@
 
 import typer
 
-from spdp.cli.stats import classes, compare, median, pca, regress, spread
+from spdp.cli.stats import classes, compare, median, pca, plan, regress, spread
 
 __all__ = ["app"]
 
@@ -25,5 +25,6 @@ for command in (
     median.median,
     regress.regress,
     compare.compare,
+    plan.plan,
 ):
     app.command(command.__name__.rstrip("_"))(command)

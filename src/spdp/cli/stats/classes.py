@@ -7,9 +7,9 @@ import typer
 
 from spdp.choices import Adjacency, Covariance, Method, OnInvalid
 from spdp.cli import options
-from spdp.cli.output import Output, present
-from spdp.cli.records import Reader, name_of
-from spdp.cli.spelling import printable
+from spdp.cli.output import Output
+from spdp.cli.records import Reader
+from spdp.cli.stats.running import run
 from spdp.errors import DataError, ParameterError
 
 __all__ = ["classes", "read_labels"]
@@ -54,6 +54,12 @@ def classes(
     key: options.ArrayName = None,
     order: options.Order = None,
     mask: options.Mask = None,
+    groups: options.Groups = None,
+    groups_column: options.GroupsColumn = None,
+    label_column: options.LabelColumn = None,
+    per_file: options.PerFile = False,
+    entries: options.Entries = None,
+    unit: options.Unit = None,
     dask: options.Dask = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
@@ -61,31 +67,40 @@ def classes(
     """Release the mean and the size of every class of the matrices in files."""
     from spdp.statistics.classes import private_class_means
 
-    domain = options.domain_from(eigenvalues, trace, correlation, radius, center)
+    reader = Reader(
+        key,
+        order,
+        mask,
+        dask,
+        workers,
+        groups=groups,
+        groups_column=groups_column,
+        label_column=label_column,
+        per_file=per_file,
+        entries=entries,
+        unit=unit,
+    )
     arrays = ("means", "counts", *(() if covariance is Covariance.NONE else ("covariance",)))
-    target = Output(output, force, report, sign, arrays)
-    account = None if ledger is None else options.open_ledger(ledger)
-    reader = Reader(key, order, mask, dask, workers)
     found = None if labels is None else read_labels(labels)
-    with target.prepared(), reader.opened(data) as (source, engine):
-        release = private_class_means(
-            source,
-            found,
-            classes=names_like(names, found),
-            epsilon=epsilon,
-            delta=delta,
-            domain=domain,
-            metric=metric,
-            covariance=covariance,
-            method=method,
-            adjacency=adjacency,
-            on_invalid=on_invalid,
-            ledger=account,
-            label=printable(name_of(data) if label is None else label),
-            engine=engine,
-        )
-        written = target.write(release, account)
-    present(release, written, as_json)
+    run(
+        private_class_means,
+        data,
+        reader,
+        Output(output, force, report, sign, arrays),
+        ledger,
+        label,
+        as_json,
+        y=found,
+        classes=names_like(names, found),
+        epsilon=epsilon,
+        delta=delta,
+        domain=options.domain_from(eigenvalues, trace, correlation, radius, center),
+        metric=metric,
+        covariance=covariance,
+        method=method,
+        adjacency=adjacency,
+        on_invalid=on_invalid,
+    )
 
 
 def read_labels(file: Path) -> Any:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from spdp.choices import OnInvalid
+from spdp.choices import Adjacency, OnInvalid
 from spdp.cli import options
 from spdp.cli.output import Output
 from spdp.cli.records import Reader
@@ -37,6 +37,7 @@ def pca(
     sign: options.Sign = None,
     ledger: options.LedgerFile = None,
     label: options.Label = None,
+    adjacency: options.Adjacency = Adjacency.REPLACE_ONE,
     on_invalid: options.OnInvalid = OnInvalid.RAISE,
     key: options.ArrayName = None,
     order: options.Order = None,
@@ -85,5 +86,6 @@ def pca(
         domain=options.domain_from(eigenvalues, trace, correlation, radius, center),
         metric=metric,
         reference_point=options.load_matrix(reference_point),
+        adjacency=adjacency,
         on_invalid=on_invalid,
     )

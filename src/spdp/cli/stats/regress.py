@@ -7,12 +7,14 @@ import typer
 
 from spdp.choices import Adjacency, OnInvalid
 from spdp.cli import options
-from spdp.cli.output import Output, present
-from spdp.cli.records import Reader, name_of
-from spdp.cli.spelling import printable
+from spdp.cli.output import Output
+from spdp.cli.records import Reader
+from spdp.cli.stats.running import run
 from spdp.errors import DataError, ParameterError
 
 __all__ = ["read_covariates", "read_ranges", "regress"]
+
+NAMES = ("fitted", "slopes", "at", "noise")  # of what is released
 
 Covariates = Annotated[
     Path,
@@ -49,6 +51,12 @@ def regress(
     key: options.ArrayName = None,
     order: options.Order = None,
     mask: options.Mask = None,
+    groups: options.Groups = None,
+    groups_column: options.GroupsColumn = None,
+    label_column: options.LabelColumn = None,
+    per_file: options.PerFile = False,
+    entries: options.Entries = None,
+    unit: options.Unit = None,
     dask: options.Dask = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
@@ -56,27 +64,36 @@ def regress(
     """Release the regression of the matrices in files on covariates."""
     from spdp.statistics.regression import private_regression
 
-    domain = options.domain_from(eigenvalues, trace, correlation, radius, center)
-    target = Output(output, force, report, sign, ("fitted", "slopes", "at", "noise"))
-    account = None if ledger is None else options.open_ledger(ledger)
-    reader = Reader(key, order, mask, dask, workers)
-    with target.prepared(), reader.opened(data) as (source, engine):
-        release = private_regression(
-            source,
-            read_covariates(covariates),
-            ranges=read_ranges(ranges),
-            epsilon=epsilon,
-            delta=delta,
-            domain=domain,
-            metric=metric,
-            adjacency=adjacency,
-            on_invalid=on_invalid,
-            ledger=account,
-            label=printable(name_of(data) if label is None else label),
-            engine=engine,
-        )
-        written = target.write(release, account)
-    present(release, written, as_json)
+    reader = Reader(
+        key,
+        order,
+        mask,
+        dask,
+        workers,
+        groups=groups,
+        groups_column=groups_column,
+        label_column=label_column,
+        per_file=per_file,
+        entries=entries,
+        unit=unit,
+    )
+    run(
+        private_regression,
+        data,
+        reader,
+        Output(output, force, report, sign, NAMES),
+        ledger,
+        label,
+        as_json,
+        covariates=read_covariates(covariates),
+        ranges=read_ranges(ranges),
+        epsilon=epsilon,
+        delta=delta,
+        domain=options.domain_from(eigenvalues, trace, correlation, radius, center),
+        metric=metric,
+        adjacency=adjacency,
+        on_invalid=on_invalid,
+    )
 
 
 def read_covariates(file: Path) -> Any:

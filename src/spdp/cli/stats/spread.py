@@ -1,6 +1,6 @@
 """``spdp stats spread``."""
 
-from spdp.choices import OnInvalid
+from spdp.choices import Adjacency, OnInvalid
 from spdp.cli import options
 from spdp.cli.output import Output
 from spdp.cli.records import Reader
@@ -28,6 +28,7 @@ def spread(
     sign: options.Sign = None,
     ledger: options.LedgerFile = None,
     label: options.Label = None,
+    adjacency: options.Adjacency = Adjacency.REPLACE_ONE,
     on_invalid: options.OnInvalid = OnInvalid.RAISE,
     key: options.ArrayName = None,
     order: options.Order = None,
@@ -75,5 +76,6 @@ def spread(
         domain=options.domain_from(eigenvalues, trace, correlation, radius, center),
         metric=metric,
         reference_point=options.load_matrix(reference_point),
+        adjacency=adjacency,
         on_invalid=on_invalid,
     )

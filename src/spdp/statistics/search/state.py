@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.charts import clip_to_ball
+from spdp.choices import Adjacency
 from spdp.engines import Held
 from spdp.frame import Frame
 from spdp.kernels import Region
 from spdp.privacy.account import Account
-from spdp.privacy.bounds import Bound
+from spdp.privacy.bounds import Bound, Number
 from spdp.privacy.laws import weighted_chi2_law
 from spdp.queries import RECORD_NORM, DistanceSum, ExcessSum, VectorSum
 from spdp.statistics.search.outside import Outside
@@ -171,6 +172,19 @@ class State:
     def inside(self, y: Array) -> Array:
         """y, or the point of the domain's ball nearest to it."""
         return clip_to_ball(y, self.home, self.far)
+
+    @property
+    def public(self) -> bool:
+        """Whether the number of records is."""
+        return self.account.adjacency is Adjacency.REPLACE_ONE
+
+    def number(self, noisy: float, sd: float) -> Number:
+        """The public number, or the noisy one of the last answer."""
+        if self.public:
+            return Number(float(self.n))
+        number = Number(max(float(noisy), 1.0), sd)
+        self.account.note(n_estimate=number.value, count_sd=sd)
+        return number
 
     def bound(
         self,

@@ -4,11 +4,15 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
+from spdp.privacy.bounds import Bound, Number
 from spdp.queries import RECORD_NORM, ExcessSum
 from spdp.statistics.search.state import State, clip
 
-__all__ = ["SQUARE_SHARE", "Taken", "ask_taken"]
+__all__ = ["SQUARE_SHARE", "Taken", "ask_taken", "bounded"]
+
+Array = NDArray[np.float64]
 
 SQUARE_SHARE, SQUARE_REACH = 0.03, 2.0  # share of μ², and reach over the longest half axis
 
@@ -22,6 +26,16 @@ class Taken:
     square: float = 0.0
     square_sd: float = 0.0
     reach: float = 0.0
+
+    def times(self, ratio: float) -> "Taken":
+        """The same sums over another number of records."""
+        return Taken(
+            self.distance * ratio,
+            self.distance_sd * ratio,
+            self.square * ratio,
+            self.square_sd * ratio,
+            self.reach,
+        )
 
 
 def ask_taken(search: State, radius: float) -> Taken:
@@ -37,3 +51,16 @@ def ask_taken(search: State, radius: float) -> Taken:
     (one, two), (sd, square_sd) = answer.values * units, answer.scale * units
     search.account.note(excess=[float(one), float(two)], reach=[far, near])
     return Taken(float(one), float(sd), float(two), float(square_sd), near)
+
+
+def bounded(
+    search: State, v: Array, variances: Array, radius: float, taken: Taken, number: Number
+) -> tuple[Array, Bound]:
+    """The mean, v away from the frame's centre, and the bound on its error.
+
+    ``variances`` of its noise and ``taken`` are over ``number``, which may be noisy.
+    """
+    y, stretch = search.inside(search.frame.center + v), number.stretch
+    shift = number.shift(float(np.linalg.norm(v)), 2.0 * search.far)
+    excess, sd = taken.distance * stretch, taken.distance_sd * stretch
+    return y, search.bound(y, variances * stretch**2, shift, radius, excess, sd, number.part)

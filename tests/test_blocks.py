@@ -135,9 +135,15 @@ def test_masked_arrays_are_refused(random_spd):
     """A masked record would be read as if it were not."""
     X = np.ma.MaskedArray(random_spd(10, 2), mask=False)
     X[3] = np.ma.masked
-    for data in (X, list(X), iter([X]), X[3]):
+    budget = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN}
+    for data in (X, iter([X]), X[3]):
         with pytest.raises(DataError, match="masked array"):
-            private_mean(data, epsilon=1.0, delta=1e-6, domain=DOMAIN, on_invalid="center")
+            private_mean(data, on_invalid="center", **budget)
+    # in a list it is one record's affair
+    some = [*random_spd(9, 2), X[3]]
+    with pytest.raises(InvalidMatrixError, match="matrix 9 is a masked array"):
+        private_mean(some, **budget)
+    assert private_mean(some, on_invalid="center", **budget).certificate["n"] == 10
 
 
 def test_arrays_of_other_dtypes_as_a_whole_are_refused(random_spd):

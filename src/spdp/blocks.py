@@ -162,7 +162,6 @@ def _split_list(items: Sequence[Any], shape: Shape, name: str, kinds: str) -> It
     groups: dict[tuple[np.dtype[Any], str | None], list[int]] = {}
     matrices = []
     for i, item in enumerate(items):
-        refuse_masked(item, f"{name}: matrix {i}")
         A, fault = _record(item, shape, f"{name}: matrix {i}", kinds)
         matrices.append(A)
         groups.setdefault((A.dtype, fault), []).append(i)
@@ -174,8 +173,10 @@ def _split_list(items: Sequence[Any], shape: Shape, name: str, kinds: str) -> It
 def _record(item: Any, shape: Shape, name: str, kinds: str) -> tuple[NDArray[Any], str | None]:
     """One record of a list in its own dtype.
 
-    NaN, and why, where it holds no numbers of the kinds that are taken.
+    NaN, and why, where it holds no numbers of the kinds that are taken, or is masked.
     """
+    if isinstance(item, np.ma.MaskedArray):
+        return np.full(shape, np.nan), "is a masked array"
     try:
         A = home(as_array(item))
     except ValueError:

@@ -108,7 +108,7 @@ def test_a_folder_of_many_records_per_file_is_asked_about(run, study, budget):
     code, out, err = run(*words)
     assert code == 0
     assert "per record" in out
-    assert err.startswith("spdp: warning: files: 600 records in 200 files")
+    assert err.startswith("spdp: warning: files: 200 files of many records")
     assert "--per-file" in err
     assert run(*words, "--unit", "record")[2] == ""
     np.save(study / "one.npy", np.eye(3))

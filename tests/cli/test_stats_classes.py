@@ -58,7 +58,7 @@ def test_a_ledger_keeps_all_arrays(run, data, labels, tmp_path, budget):
 def test_what_is_wrong_is_said_before_anything_is_paid(refused, data, labels, tmp_path, budget):
     np.save(tmp_path / "bad.npy", np.zeros((3, 2)))
     options = ("--labels", labels, "--classes")
-    refused(2, "the labels are numbers", *words(data, budget, *options, "a,b"))
+    refused(3, "none of the classes", *words(data, budget, *options, "a,b"))
     refused(2, "twice", *words(data, budget, *options, "1,1"))
     refused(2, "y is missing", *words(data, budget, "--classes", "a"))
     refused(3, "one number or text", *words(data, budget, "--labels", "bad.npy", "--classes", "0"))

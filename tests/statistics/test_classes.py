@@ -251,3 +251,18 @@ def test_an_exact_count_that_steers_is_caught(monkeypatch):
     monkeypatch.setattr(ClassSearch, "find_frame", peeking)
     with pytest.raises(Caught):
         shares(100, 5, method="adaptive")
+
+
+@pytest.mark.parametrize("odd", ["?", b"x", [1, 2], 10**30, 0.5, None])
+def test_a_list_of_labels_with_an_odd_one_passes_the_replay(data, odd):
+    """One record's label must not change how the others' are read."""
+    X, y = data
+
+    def statistic(labels):
+        return private_class_means(
+            X[: len(labels)], labels, classes=[0, 1, 2], on_invalid="center", **OPTIONS
+        )
+
+    labels = y[:60].tolist()
+    for seed in range(5):
+        audit(statistic, labels, [odd, *labels[1:]], seed=seed)

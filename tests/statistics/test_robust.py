@@ -153,3 +153,22 @@ def test_a_ledger_is_charged_and_keeps_the_release(name, tmp_path):
     assert entry["label"] == name
     with pytest.raises(BudgetExceeded):
         calls[name]()
+
+
+@pytest.mark.parametrize("odd", ["n/a", 10**400, [1, 2], 1.7e308, 1j, None, float("nan")])
+def test_a_list_of_covariates_with_an_odd_one_passes_the_replay(random_spd, odd):
+    X, x = random_spd(40, 2), np.linspace(0, 1, 40).tolist()
+
+    def statistic(covariates):
+        return private_regression(
+            X,
+            covariates,
+            ranges=(0, 1),
+            epsilon=2.0,
+            delta=1e-6,
+            domain=Ball(3.0),
+            on_invalid="center",
+        )
+
+    for seed in range(3):
+        audit(statistic, x, [odd, *x[1:]], seed=seed)

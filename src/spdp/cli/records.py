@@ -106,7 +106,7 @@ def _ask_about_folders(source: "Source", files: Sequence[Path]) -> None:
     count = len(expand(files))
     if count > len(files) and source.n is not None and source.n > count:
         warn(
-            f"{files[0]}: {source.n:,} records in {count:,} files, each taken for a person's; "
+            f"{files[0]}: {count:,} files of many records, each taken for a person's; "
             "pass --per-file if each file is one person, --unit record if all is well",
             DataWarning,
             stacklevel=2,

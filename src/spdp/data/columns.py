@@ -13,6 +13,7 @@ import numpy as np
 
 from spdp.blocks import Block, records_of
 from spdp.data.identity import spelt
+from spdp.data.labels import entries_of
 from spdp.data.source import Source, is_dask, read_piece
 from spdp.errors import DataError
 
@@ -93,7 +94,7 @@ def _column(source: Source, name: str, column: Any) -> Any:
     if is_dask(column):
         return list(column.to_delayed().ravel())
     listed = isinstance(column, list | tuple) or np.ndim(column) > 0
-    array = spelt(column) if name == "person" and listed else np.asarray(column)
+    array = spelt(column) if name == "person" and listed else entries_of(column)
     if array.ndim == 0:
         raise DataError(f"{COLUMNS[name]} must have one entry per record, got {column!r}")
     if source.n is not None and len(array) != source.n:

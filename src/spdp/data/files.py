@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from spdp.data.formats import SUFFIXES, format_of
 from spdp.data.formats.base import reading
 from spdp.data.formats.csv import header
-from spdp.data.formats.tables import label_of
 from spdp.data.identity import id_of
+from spdp.data.labels import label_of
 from spdp.errors import DataError, ParameterError
 
 __all__ = ["Entry", "check_distinct", "expand", "is_manifest", "read_manifest"]

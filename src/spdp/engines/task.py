@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spdp.blocks import Block, Shape, split
 from spdp.charts import Chart
 from spdp.data.identity import spelt
-from spdp.engines.roster import distinct
+from spdp.data.labels import numbers_of, places_of
 from spdp.kernels import Region, kernels_for
 from spdp.kernels.place import beside as on_the_side_of
 from spdp.lattice import Fault, fault_of, first_fault, sum_block
@@ -65,25 +65,22 @@ def beside_of(block: Any, task: Task) -> tuple[Beside, Fault]:
     person = spelt(columns["person"]) if "person" in columns else None
     label, fault, x = None, None, None
     if task.classes is not None:
-        found, rows = distinct(np.asarray(columns["label"]))
-        label = np.array([_place(value, task.classes) for value in found.tolist()], np.intp)[rows]
+        given = np.asarray(columns["label"])
+        label = places_of(given, task.classes)
         bad = np.flatnonzero(label < 0) if task.explain else np.empty(0)
         if bad.size:
-            name = np.asarray(columns["label"])[int(bad[0])].item()
-            fault = int(bad[0]), f"has label {name!r}, which is none of the classes"
+            name = given[int(bad[0])]
+            fault = int(bad[0]), f"has label {name!s:.40}, which is none of the classes"
     if task.ranges is not None:
-        x = np.asarray(columns["x"], float)
-        x = _scaled(x[:, None] if x.ndim == 1 else x, task.ranges)
+        x = _scaled(numbers_of(np.asarray(columns["x"]), len(task.ranges)), task.ranges)
     return Beside(person, label, x), fault
-
-
-def _place(value: Any, classes: tuple[Any, ...]) -> int:
-    return classes.index(value) if value in classes else -1
 
 
 def _scaled(x: Array, ranges: Array) -> Array:
     middle, half = ranges.mean(axis=1), 0.5 * (ranges[:, 1] - ranges[:, 0])
-    return np.asarray(np.clip(np.nan_to_num((x - middle) / half, nan=0.0), -1.0, 1.0))
+    with np.errstate(all="ignore"):  # what overflows is outside its range
+        scaled = (x - middle) / half
+    return np.asarray(np.clip(np.nan_to_num(scaled, nan=0.0), -1.0, 1.0))
 
 
 class Vectors(NamedTuple):

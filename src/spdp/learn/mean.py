@@ -129,15 +129,15 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "sum_")
         used = ("epsilon", "delta", "mechanism", "adjacency", "ledger", "label", "random_state")
         options = {name: getattr(self, name) for name in used}
-        release = release_sum(self.sum_, **options)
-        del self.sum_
-        return self._publish(release)
+        return self._publish(release_sum(self.sum_, **options))
 
     def _publish(self, release: Release) -> "PrivateFrechetMean":
         self.release_ = release
         self.mean_ = release.value
         self.certificate_ = release.certificate
         self.n_features_in_ = self.mean_.shape[0]
+        if hasattr(self, "sum_"):
+            del self.sum_  # exact: what was fitted may be published
         return self
 
     def _chart(self) -> Chart:

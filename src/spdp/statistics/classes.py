@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from spdp.certificate import class_estimand
 from spdp.choices import Adjacency, Covariance, Method, Unit, choose
+from spdp.data.labels import label_of
 from spdp.domain import Domain
 from spdp.engines import Engine
 from spdp.errors import ParameterError
@@ -155,7 +156,7 @@ def check_classes(classes: Sequence[Any]) -> list[Any]:
         raise ParameterError("classes is empty: name the public list of classes")
     if any(not isinstance(name, bool | int | float | str) for name in names):
         raise ParameterError("classes must be numbers or texts")
-    if len(set(names)) < len(names):
+    if len({label_of(name) for name in names}) < len(names):
         raise ParameterError(f"classes names a class twice: {names}")
     return names
 

@@ -47,6 +47,7 @@ from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, ClassExcess, Moments, MomentSum
 from spdp.queries.moments import OFF_DIAGONAL, ON_DIAGONAL
 from spdp.release import Release, publish, stated_bounds
+from spdp.statistics.classes import check_classes
 from spdp.statistics.counted import countable
 from spdp.statistics.search import Search
 from spdp.statistics.search.outside import warn_outside
@@ -120,8 +121,8 @@ def private_difference(
     >>> bool(release.values["p_value"] < 0.01)
     True
     """
-    pair = tuple(classes)
-    if len(pair) != 2 or pair[0] == pair[1]:
+    pair = tuple(check_classes(classes))
+    if len(pair) != 2:
         raise ParameterError(f"classes must be two different labels, got {classes!r}")
     setting = prepare(
         X,

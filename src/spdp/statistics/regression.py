@@ -169,7 +169,9 @@ def check_ranges(ranges: ArrayLike) -> Array:
             f"ranges have shape {np.shape(ranges)}; expected (p, 2): the public least and "
             f"largest value of each of up to {MOST} covariates"
         )
-    if not (np.isfinite(limits).all() and (limits[:, 0] < limits[:, 1]).all()):
+    with np.errstate(over="ignore"):
+        width = limits[:, 1] - limits[:, 0]
+    if not (np.isfinite(limits).all() and np.isfinite(width).all() and (width > 0).all()):
         raise ParameterError(f"ranges must be pairs low < high, got {limits.tolist()}")
     return limits
 
@@ -178,6 +180,8 @@ def check_covariates(covariates: Any, p: int) -> Any:
     """Covariates of p columns, or an error; None where records bring their own."""
     if covariates is None:
         return None
+    if isinstance(covariates, list | tuple):
+        return covariates  # each entry is read on its own
     shape = np.shape(covariates)
     if len(shape) not in (1, 2) or (1 if len(shape) == 1 else shape[1]) != p:
         raise DataError(f"covariates have shape {shape}; expected (n, {p}), one column per range")

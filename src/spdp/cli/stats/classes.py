@@ -10,7 +10,7 @@ from spdp.cli import options
 from spdp.cli.output import Output
 from spdp.cli.records import Reader
 from spdp.cli.stats.running import run
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError
 
 __all__ = ["classes", "read_labels"]
 
@@ -91,7 +91,7 @@ def classes(
         label,
         as_json,
         y=found,
-        classes=names_like(names, found),
+        classes=names_of(names),
         epsilon=epsilon,
         delta=delta,
         domain=options.domain_from(eigenvalues, trace, correlation, radius, center),
@@ -107,9 +107,11 @@ def read_labels(file: Path) -> Any:
     """One label per record, from a .npy file or the lines of a text."""
     import numpy as np
 
+    from spdp.data.labels import entries_of, lines_of
+
     try:
         if file.suffix != ".npy":
-            return np.array(file.read_text(encoding="utf-8").splitlines())
+            return entries_of(lines_of(file))
         labels = np.load(file, allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
         raise DataError(f"{file}: cannot be read as labels ({error})") from None
@@ -118,13 +120,8 @@ def read_labels(file: Path) -> Any:
     return labels
 
 
-def names_like(names: str, labels: Any) -> list[Any]:
-    """The classes of an option, as what the labels are: numbers or texts."""
-    parts = [name.strip() for name in names.split(",")]
-    kind = getattr(labels, "dtype", None)
-    if kind is None or kind.kind == "U":
-        return parts
-    try:
-        return [int(part) if kind.kind in "biu" else float(part) for part in parts]
-    except ValueError:
-        raise ParameterError(f"--classes {names}: the labels are numbers") from None
+def names_of(names: str) -> list[Any]:
+    """The classes of an option, as labels are spelt."""
+    from spdp.data.labels import label_of
+
+    return [label_of(name) for name in names.split(",")]

@@ -4,7 +4,7 @@ from spdp.choices import Adjacency, OnInvalid
 from spdp.cli import options
 from spdp.cli.output import Output
 from spdp.cli.records import Reader
-from spdp.cli.stats.classes import Labels, Names, names_like, read_labels
+from spdp.cli.stats.classes import Labels, Names, names_of, read_labels
 from spdp.cli.stats.running import run
 
 __all__ = ["compare"]
@@ -71,7 +71,7 @@ def compare(
         label,
         as_json,
         y=found,
-        classes=names_like(names, found),
+        classes=names_of(names),
         epsilon=epsilon,
         delta=delta,
         domain=options.domain_from(eigenvalues, trace, correlation, radius, center),

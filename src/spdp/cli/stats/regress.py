@@ -100,12 +100,14 @@ def read_covariates(file: Path) -> Any:
     """Numbers (n,) or (n, p), from a .npy file or the lines of a text."""
     import numpy as np
 
+    from spdp.data.labels import lines_of
+
     try:
         if file.suffix == ".npy":
             values = np.load(file, allow_pickle=False)
         else:
-            lines = file.read_text(encoding="utf-8").replace(",", " ").splitlines()
-            values = np.array([[float(word) for word in line.split()] for line in lines])
+            # a word that is no number is one record's affair
+            return [line.replace(",", " ").split() for line in lines_of(file)]
     except (OSError, EOFError, ValueError) as error:
         raise DataError(f"{file}: cannot be read as covariates ({error})") from None
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":

@@ -1,10 +1,11 @@
 """CSV tables, ``.csv``, with a header line: parsed by Arrow (extra ``tables``).
 
-Opening counts the lines, so that every piece can be read on its own.
+Opening counts the lines, so that every piece can be read on its own. A line is a
+record: a quoted line break does not join two. What a line holds decides about that
+record alone: where Arrow finds anything odd, lines are read one by one.
 """
 
 import csv
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -24,15 +25,16 @@ MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 
 def header(file: Path) -> list[str]:
     """Names of the columns."""
-    with file.open(encoding="utf-8-sig", newline="") as lines:
-        return [name.strip() for name in next(csv.reader(lines), [])]
+    with file.open("rb") as lines:
+        first = lines.readline().decode("utf-8-sig")
+    return [name.strip() for name in next(csv.reader([first]), [])]
 
 
 def open(file: Path, options: Options) -> Table:
     """Layout of the table."""
     names = header(file)
-    if not names or any(map(_is_number, names)):
-        first = ", ".join(names[:3]) or "nothing"
+    if not names or any(_is_number(name) or not name.isprintable() for name in names):
+        first = ", ".join(map(repr, names[:3])) or "nothing"
         raise DataError(f"{file}: its first line must name the columns, found {first}")
     layout = Table.of(file, names, _numeric(file, len(names)), options)
     unit = rows_per_block(layout.k)
@@ -44,14 +46,17 @@ def _numeric(file: Path, columns: int) -> list[bool | None]:
     """Which columns hold numbers, by the first lines: nearly all, or nearly none.
 
     Anything between is refused, so that no single record decides what the others mean.
+    Of a table without records, all are.
     """
     numbers, texts = [0] * columns, [0] * columns
-    with file.open(encoding="utf-8-sig", newline="") as lines:
-        for row in islice(csv.reader(lines), 1, SAMPLE):
-            for i, cell in enumerate(row[:columns]):
-                if cell.strip() not in MISSING:
+    with file.open("rb") as lines:
+        for line in islice(lines, 1, SAMPLE):
+            for i, cell in enumerate(_cells(line, columns)):
+                if cell is not None:
                     numbers[i] += _is_number(cell)
                     texts[i] += not _is_number(cell)
+    if not any(numbers) and not any(texts):
+        return [True] * columns
     mixed = [i for i in range(columns) if MIXED * min(numbers[i], texts[i]) > numbers[i] + texts[i]]
     return [None if i in mixed else numbers[i] > texts[i] for i in range(columns)]
 
@@ -90,15 +95,30 @@ def rows(layout: Table, start: int, stop: int) -> Any:
 def _columns(layout: Table, data: bytes) -> dict[int, Any]:
     """The columns of some lines; a text in place of a number is a missing one."""
     arrow = need("pyarrow", "tables", layout.file)
-    try:
-        return _parsed(layout, data, arrow.float64())
-    except arrow.ArrowInvalid:  # one of them is no number, or a line has other columns
-        found = _parsed(layout, data, arrow.string())
-    numbers = {i: _numbers(found[i].to_pylist()) for i in layout.entries}
+    if b'"' not in data and data.count(b"\r") == data.count(b"\r\n"):
+        try:
+            return _parsed(layout, data)
+        except arrow.ArrowInvalid:  # a text for a number, other columns, no UTF-8
+            pass
+    lines = [_cells(line, len(layout.names)) for line in data.split(b"\n") if line.strip()]
+    found = {i: arrow.array([line[i] for line in lines], arrow.string()) for i in layout.used}
+    numbers = {i: [_number(line[i]) for line in lines] for i in layout.entries}
     return found | {i: arrow.array(values, arrow.float64()) for i, values in numbers.items()}
 
 
-def _parsed(layout: Table, data: bytes, kind: Any) -> dict[int, Any]:
+def _cells(line: bytes, columns: int) -> list[str | None]:
+    """What stands in a line, None where it is missing; all of it in an odd line."""
+    try:
+        text = line.decode("utf-8").rstrip("\r\n")
+        cells = next(csv.reader([text]), [])
+    except (UnicodeDecodeError, csv.Error):
+        cells = []
+    if len(cells) != columns:
+        return [None] * columns
+    return [None if cell.strip() in MISSING else cell for cell in cells]
+
+
+def _parsed(layout: Table, data: bytes) -> dict[int, Any]:
     arrow, parser = (need(name, "tables", layout.file) for name in ("pyarrow", "pyarrow.csv"))
     names = [str(i) for i in range(len(layout.names))]
     others = dict.fromkeys(map(str, layout.used), arrow.string())
@@ -108,7 +128,7 @@ def _parsed(layout: Table, data: bytes, kind: Any) -> dict[int, Any]:
         parser.ParseOptions(),
         parser.ConvertOptions(
             include_columns=list(others),
-            column_types=others | dict.fromkeys(map(str, layout.entries), kind),
+            column_types=others | dict.fromkeys(map(str, layout.entries), arrow.float64()),
             null_values=list(MISSING),
             strings_can_be_null=True,
         ),
@@ -116,5 +136,5 @@ def _parsed(layout: Table, data: bytes, kind: Any) -> dict[int, Any]:
     return {i: found.column(str(i)).combine_chunks() for i in layout.used}
 
 
-def _numbers(texts: list[str | None]) -> Iterator[float | None]:
-    return (float(text) if text and _is_number(text) else None for text in texts)
+def _number(text: str | None) -> float | None:
+    return float(text) if text is not None and _is_number(text) else None

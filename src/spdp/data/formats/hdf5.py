@@ -60,7 +60,7 @@ def _check_values(h5py: Any, array: Any, file: Path) -> None:
     if array.external:
         where = array.external[0][0]
         raise DataError(f"{file}: array {array.name} keeps its values in {where}, outside the file")
-    if not _is_written(array):
+    if array.size and not _is_written(array):
         raise DataError(f"{file}: some values of array {array.name} were never written")
     for part in array.virtual_sources() if array.is_virtual else ():
         where = file if part.file_name == "." else file.parent / part.file_name

@@ -35,10 +35,10 @@ def open(file: Path, options: Options) -> Layout:
     name = pick(file, shapes, options.key, last=True)
     shape = shapes[name]
     k, n = shape[0], shape[2] if len(shape) == 3 else 1  # MATLAB writes k×k×1 as k×k
-    if shape not in ((k, k), (k, k, n)) or 0 in shape:
-        raise DataError(f"{file}: array of shape {shape}; expected (k, k, n) with n >= 1")
+    if shape not in ((k, k), (k, k, n)) or k == 0:
+        raise DataError(f"{file}: array of shape {shape}; expected (k, k, n)")
     # SciPy reads a variable as a whole; these versions hold no more than 2 GB in one.
-    return stack(file, (n, k, k), types[name], name, unit=n)
+    return stack(file, (n, k, k), types[name], name, unit=max(n, 1))
 
 
 def rows(layout: Layout, start: int, stop: int) -> NDArray[Any]:

@@ -3,7 +3,9 @@
 A row holds the k² entries of a matrix, or the k(k+1)/2 of its upper triangle row by
 row, in the order of the columns. All columns of numbers count but those of persons and
 labels. *Assumed.* Names and types of columns are public. *Enforced.* A missing or
-unreadable entry makes one unusable record, never an error of the file.
+unreadable entry makes one unusable record. It is no error of the file, and no error
+quotes what stands in it; but a column of which a tenth is unreadable is refused, since
+its type, which is public, is in doubt.
 """
 
 from collections.abc import Sequence
@@ -18,9 +20,10 @@ from numpy.typing import NDArray
 from spdp.blocks import Block
 from spdp.data.formats.base import Layout, Options, unused
 from spdp.data.identity import ids_of
+from spdp.data.labels import entries_of, label_of
 from spdp.errors import DataError, ParameterError
 
-__all__ = ["Table", "block_of", "label_of", "place"]
+__all__ = ["Table", "block_of", "place"]
 
 FULL, UPPER = "full", "upper"
 SHOWN = 8  # names of columns in a message
@@ -150,7 +153,7 @@ def block_of(layout: Table, columns: dict[int, Any]) -> Any:
     if layout.person is not None:
         beside["person"] = _ids(columns[layout.person])
     if layout.label is not None:
-        beside["label"] = _labels(columns[layout.label])
+        beside["label"] = entries_of(list(map(label_of, columns[layout.label].to_pylist())))
     return Block(records, beside) if beside else records
 
 
@@ -171,16 +174,3 @@ def _ids(column: Any) -> NDArray[Any]:
     coded = whole if hasattr(whole, "indices") else whole.dictionary_encode()
     known = ids_of(coded.dictionary.to_pylist() + [None] * (whole.null_count > 0))
     return np.asarray(known[coded.indices.fill_null(len(known) - 1).to_numpy()])
-
-
-def _labels(column: Any) -> NDArray[Any]:
-    labels = np.empty(len(column), object)
-    labels[:] = list(map(label_of, column.to_pylist()))
-    return labels
-
-
-def label_of(value: Any) -> Any:
-    """A label that is written as a whole number is that number."""
-    if isinstance(value, str) and value.removeprefix("-").isdecimal() and str(int(value)) == value:
-        return int(value)
-    return value

@@ -1,0 +1,90 @@
+"""Labels and covariates of records, read entry by entry.
+
+*Enforced.* What an entry means depends on that entry alone: a column is never converted
+as a whole, so that nobody's label or covariate changes how another's is read. Nothing
+that an entry can be is an error: what is no label is none of the classes, what is no
+number is NaN. Which dtype an array has as a whole is public.
+
+7, 7.0, "7" and "7.0" are one label, as they are one id (:mod:`spdp.data.identity`).
+"""
+
+from collections.abc import Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.data.identity import id_of
+from spdp.errors import DataError
+
+__all__ = ["entries_of", "label_of", "lines_of", "numbers_of", "places_of"]
+
+NUMBERS = "biuf"  # kinds of dtypes that hold numbers
+LISTS = (list, tuple, np.ndarray)
+
+
+def label_of(value: Any) -> int | str | None:
+    """A label in its one spelling; None for what can be none."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        if not isfinite(value):
+            return None
+        return int(value) if value == int(value) else repr(value)
+    try:
+        return id_of(value)
+    except (DataError, ValueError):
+        return None
+
+
+def entries_of(column: Any) -> NDArray[Any]:
+    """A column as an array; a list's entries are kept as they are, one by one."""
+    if not isinstance(column, list | tuple):
+        return np.asarray(column)
+    entries = np.empty(len(column), object)
+    for i, entry in enumerate(column):
+        entries[i] = entry
+    return entries
+
+
+def lines_of(file: Path) -> list[str]:
+    """The lines of a text, one per record, whatever bytes they hold."""
+    lines = file.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if not lines[-1].strip():
+        lines.pop()  # a file ends with a line break
+    return [line.decode("utf-8", "replace").strip() for line in lines]
+
+
+def places_of(labels: NDArray[Any], classes: Sequence[Any]) -> NDArray[np.intp]:
+    """Place of each label in the public list of classes, or -1."""
+    places = {label_of(name): place for place, name in enumerate(classes)}
+    if labels.dtype.kind in NUMBERS:
+        found, rows = np.unique(labels, return_inverse=True)
+        return np.array([places.get(label_of(v), -1) for v in found.tolist()], np.intp)[rows]
+    keys = (label_of(value) for value in labels.tolist())
+    return np.array([-1 if key is None else places.get(key, -1) for key in keys], np.intp)
+
+
+def numbers_of(column: NDArray[Any], p: int) -> NDArray[np.float64]:
+    """Covariates (n, p); NaN for what is no number, and for too few or too many."""
+    if column.dtype.kind in NUMBERS:
+        numbers = column.astype(np.float64, copy=False)
+        numbers = numbers[:, None] if numbers.ndim == 1 else numbers
+        if numbers.ndim != 2 or numbers.shape[1] != p:
+            raise DataError(f"covariates have shape {column.shape}; expected (n, {p})")
+        return numbers
+    numbers = np.full((len(column), p), np.nan)
+    for row, entry in zip(numbers, column, strict=True):
+        parts = list(entry) if isinstance(entry, LISTS) and np.ndim(entry) else [entry]
+        if len(parts) == p:
+            row[:] = [_number(part) for part in parts]
+    return numbers
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan

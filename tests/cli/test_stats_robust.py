@@ -73,7 +73,7 @@ def test_what_cannot_be_read_is_refused(refused, budget, files, tmp_path):
     wrong = ("--covariates", "x.txt", "--ranges", "0-3000")
     refused(2, "expected LOW:HIGH", "stats", "regress", "X.npy", *wrong, *common)
     wrong = ("--covariates", "x.txt", "--ranges", "0:3000")
-    refused(3, "one column per range", "stats", "regress", "X.npy", *wrong, *common)
+    refused(3, "not 1 number(s), one per range", "stats", "regress", "X.npy", *wrong, *common)
     missing = ("--covariates", "none.txt", "--ranges", "0:1")
     refused(3, "none.txt: cannot be read", "stats", "regress", "X.npy", *missing, *common)
     refused(2, "y is missing", "stats", "compare", "X.npy", "--classes", "1,0", *common)

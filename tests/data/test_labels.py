@@ -28,10 +28,12 @@ def test_an_odd_label_changes_nobody_elses(odd):
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: str(type(odd).__name__))
 def test_an_odd_covariate_changes_nobody_elses(odd):
-    numbers = numbers_of(entries_of([0.25, 0.5, odd]), 1)
+    numbers, unread = numbers_of(entries_of([0.25, 0.5, odd]), 1)
     np.testing.assert_array_equal(numbers[:2, 0], [0.25, 0.5])
-    pairs = numbers_of(entries_of([[0.25, 1], [0.5, 2], odd]), 2)
+    assert not unread[:2].any()
+    pairs, unread = numbers_of(entries_of([[0.25, 1], [0.5, 2], odd]), 2)
     np.testing.assert_array_equal(pairs[:2], [[0.25, 1], [0.5, 2]])
+    assert not unread[:2].any()
 
 
 def test_arrays_and_lists_mean_the_same():

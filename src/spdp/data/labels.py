@@ -67,24 +67,28 @@ def places_of(labels: NDArray[Any], classes: Sequence[Any]) -> NDArray[np.intp]:
     return np.array([-1 if key is None else places.get(key, -1) for key in keys], np.intp)
 
 
-def numbers_of(column: NDArray[Any], p: int) -> NDArray[np.float64]:
-    """Covariates (n, p); NaN for what is no number, and for too few or too many."""
+def numbers_of(column: NDArray[Any], p: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Covariates (n, p), and whose could not be read.
+
+    NaN stands for what is no number, and for too few or too many.
+    """
     if column.dtype.kind in NUMBERS:
         numbers = column.astype(np.float64, copy=False)
         numbers = numbers[:, None] if numbers.ndim == 1 else numbers
         if numbers.ndim != 2 or numbers.shape[1] != p:
             raise DataError(f"covariates have shape {column.shape}; expected (n, {p})")
-        return numbers
-    numbers = np.full((len(column), p), np.nan)
-    for row, entry in zip(numbers, column, strict=True):
-        parts = list(entry) if isinstance(entry, LISTS) and np.ndim(entry) else [entry]
-        if len(parts) == p:
-            row[:] = [_number(part) for part in parts]
-    return numbers
+        return numbers, np.zeros(len(numbers), bool)
+    numbers, unread = np.full((len(column), p), np.nan), np.ones(len(column), bool)
+    for i, entry in enumerate(column):
+        parts = entry if isinstance(entry, LISTS) and not _is_scalar(entry) else (entry,)
+        try:
+            read = [float(part) for part in parts]
+        except (TypeError, ValueError, OverflowError):
+            continue
+        if len(read) == p:
+            numbers[i], unread[i] = read, False
+    return numbers, unread
 
 
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return np.nan
+def _is_scalar(entry: Any) -> bool:
+    return isinstance(entry, np.ndarray) and entry.ndim == 0

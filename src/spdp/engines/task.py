@@ -72,7 +72,11 @@ def beside_of(block: Any, task: Task) -> tuple[Beside, Fault]:
             name = given[int(bad[0])]
             fault = int(bad[0]), f"has label {name!s:.40}, which is none of the classes"
     if task.ranges is not None:
-        x = _scaled(numbers_of(np.asarray(columns["x"]), len(task.ranges)), task.ranges)
+        numbers, unread = numbers_of(np.asarray(columns["x"]), len(task.ranges))
+        x = _scaled(numbers, task.ranges)
+        if task.explain and unread.any():
+            wanted = f"{len(task.ranges)} number(s), one per range"
+            fault = int(np.argmax(unread)), f"has covariates that are not {wanted}"
     return Beside(person, label, x), fault
 
 

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from spdp import EigenvalueBounds, Release, private_dispersion, private_mean, private_pca
+from spdp import (
+    EigenvalueBounds,
+    Release,
+    private_class_means,
+    private_dispersion,
+    private_mean,
+    private_median,
+    private_pca,
+    private_regression,
+)
 from spdp.distributions import LogGaussian
 from spdp.errors import ParameterError
 from spdp.geometry import logm, vecd
@@ -44,3 +53,44 @@ def test_a_mean_alone_is_not_enough(X):
         private_mean(X, random_state=0, **OPTIONS).sample(3)
     with pytest.raises(ParameterError, match="at least 1"):
         private_dispersion(X, random_state=0, **OPTIONS).sample(0)
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+def test_records_of_classes_lie_about_the_means_of_their_classes(X, covariance):
+    y = np.repeat(["low", "high"], [2000, 1000])
+    Z = X * np.where(y == "low", 1.0, 5.0)[:, None, None]
+    options = {**OPTIONS, "covariance": covariance, "random_state": 0}
+    release = private_class_means(Z, y, classes=["low", "high"], **options)
+    made, classes = release.sample(20_000, random_state=1)
+    assert made.shape == (20_000, 2, 2)
+    assert np.mean(classes == "low") == pytest.approx(2 / 3, abs=0.05)
+    V, W = vecd(logm(made)), release.values["covariance"]
+    for place, name in enumerate(["low", "high"]):
+        mine = V[classes == name]
+        mean = vecd(logm(release.values["means"][place]))
+        np.testing.assert_allclose(mine.mean(axis=0), mean, atol=0.05)
+        found = np.cov(mine.T)
+        np.testing.assert_allclose(np.diag(found) if W.ndim == 1 else found, W, atol=0.05)
+
+
+def test_classes_may_be_chosen(X):
+    y = np.arange(len(X)) % 2
+    options = {**OPTIONS, "classes": [0, 1], "random_state": 0}
+    release = private_class_means(X, y, covariance="full", **options)
+    assert release.sample(5, classes=1)[1].tolist() == [1] * 5
+    assert release.sample(3, classes=[0, 1, 1])[1].tolist() == [0, 1, 1]
+    for wrong, match in (([0, 1], "2 classes for 3"), (7, "none of")):
+        with pytest.raises(ParameterError, match=match):
+            release.sample(3, classes=wrong)
+    with pytest.raises(AttributeError, match="covariance='diagonal'"):
+        private_class_means(X, y, **options).sample(3)
+    with pytest.raises(ParameterError, match="class means"):
+        private_dispersion(X, random_state=0, **OPTIONS).sample(3, classes=1)
+
+
+def test_what_holds_no_spread_is_refused(X):
+    x = np.linspace(0, 1, len(X))
+    with pytest.raises(AttributeError, match="about its trend"):
+        private_regression(X, x, ranges=(0, 1), random_state=0, **OPTIONS).sample(3)
+    with pytest.raises(AttributeError, match="released covariance"):
+        private_median(X, random_state=0, **OPTIONS).sample(3)

@@ -83,7 +83,7 @@ def peer(kind, data):
 
 def tangent_space(data):
     """Accuracy of pyRiemann's logistic regression in the tangent space, in percent."""
-    peer = TSClassifier(metric="logeuclid", clf=LogisticRegression(max_iter=1000))
+    peer = TSClassifier(clf=LogisticRegression(max_iter=1000))
     return accuracy(data, peer.fit(data.X, data.y).predict(data.X_test))[0]
 
 

@@ -51,14 +51,15 @@ GEOMSTATS = """
 import sys, numpy as np
 from geomstats.geometry.spd_matrices import SPDLogEuclideanMetric, SPDMatrices
 from geomstats.learning.pca import TangentPCA
-from scipy.linalg import logm
 X, p = np.load(sys.argv[1]), int(sys.argv[3])
 space = SPDMatrices(X.shape[1], equip=False)
 space.equip_with_metric(SPDLogEuclideanMetric)
 pca = TangentPCA(space, n_components=p).fit(X)
-points = pca.inverse_transform(np.vstack([np.zeros(p), np.eye(p)]))
-logs = np.array([logm(point).real for point in points])
-np.save(sys.argv[2], logs[1:] - logs[0])
+steps = np.vstack([np.zeros(p), np.diag(np.sqrt(pca.explained_variance_))])
+values, V = np.linalg.eigh(pca.inverse_transform(steps))
+logs = (V * np.log(values)[:, None, :]) @ V.transpose(0, 2, 1)
+moved = logs[1:] - logs[0]
+np.save(sys.argv[2], 0.5 * (moved + moved.transpose(0, 2, 1)))
 """
 
 

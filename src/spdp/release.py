@@ -230,14 +230,19 @@ class Release:
         return Bound(**stated["parts"]).at(_checked(confidence))
 
     def sample(
-        self, size: int, random_state: int | np.random.Generator | None = None
-    ) -> NDArray[np.float64]:
+        self,
+        size: int,
+        random_state: int | np.random.Generator | None = None,
+        classes: Any = None,
+    ) -> Any:
         """Made-up records (size, k, k) of the released mean and covariance.
 
         A log Gaussian law in the metric's chart. It is made of released numbers alone:
         it costs nothing and holds nothing that they do not (:mod:`spdp.synthesis`).
+        For means of classes, records and their classes: ``classes`` names one for all
+        or one each; else they are in proportion to the released counts.
         """
-        return draw(self.values, self.certificate, size, random_state)
+        return draw(self.values, self.certificate, size, random_state, classes)
 
     def dp_event(self) -> Any:
         """What this release cost, as a ``DpEvent`` of dp-accounting.

@@ -369,12 +369,11 @@ def _error(c: dict[str, Any]) -> Iterator[Check]:
     law, parts = c["squared_error_law"], c["error_bound_parts"]
     if law is None and parts is None:
         yield Check("no bound", c["error_bound"] is None, c["error_statement"])
+        yield from _within(c)
         return
     if law is None:
         yield from _bounds(c["error_bound"], parts)
-        if c["error_bound_within"] is not None:
-            stated = {k: v for k, v in c["error_bound_within"].items() if k.endswith("%")}
-            yield from _bounds(stated, c["error_bound_within"]["parts"])
+        yield from _within(c)
         if c["error_bound_population"] is not None:
             yield from _population(c)
         return
@@ -385,6 +384,13 @@ def _error(c: dict[str, Any]) -> Iterator[Check]:
         yield _same("quantile", c["squared_error_quantiles"][level], value, level)
         if level in c["error_bound"]:
             yield _same("error bound", c["error_bound"][level], value**0.5, level)
+
+
+def _within(c: dict[str, Any]) -> Iterator[Check]:
+    """The sharper bound, for another target."""
+    if c["error_bound_within"] is not None:
+        stated = {k: v for k, v in c["error_bound_within"].items() if k.endswith("%")}
+        yield from _bounds(stated, c["error_bound_within"]["parts"])
 
 
 def _population(c: dict[str, Any]) -> Iterator[Check]:

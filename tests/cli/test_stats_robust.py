@@ -59,6 +59,16 @@ def test_persons(run, budget, files, tmp_path, name):
     assert (certificate["unit"], certificate["n"]) == ("person", 1000)
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_a_private_number(run, budget, files, name):
+    words = ("stats", name, "X.npy", *EVERY[name], *budget, *DOMAIN, "--adjacency", "add-remove")
+    code, out, err = run(*words, "--json")
+    assert (code, err) == (0, ""), err
+    certificate = json.loads(out)["certificate"]
+    assert (certificate["adjacency"], certificate["n"]) == ("add-remove", None)
+    assert certificate["n_estimate"] == pytest.approx(3000, abs=300)
+
+
 def test_json(run, budget, files):
     code, out, _ = run(
         "stats", "compare", "X.npy", *COMMANDS["compare"], *budget, *DOMAIN, "--json"

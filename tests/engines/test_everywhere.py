@@ -83,12 +83,14 @@ def test_integers_are_the_same_everywhere(client, random_spd, tmp_path, name, pe
 
 
 @pytest.mark.parametrize("n", [0, 1])
+@pytest.mark.parametrize("persons", [False, True], ids=["records", "persons"])
 @pytest.mark.parametrize("place", [np.asarray, cluster], ids=["here", "cluster"])
 @pytest.mark.parametrize("name", STATISTICS)
-def test_no_records_are_a_dataset_where_their_number_is_private(client, name, place, n):
+def test_no_records_are_a_dataset_where_their_number_is_private(client, name, place, persons, n):
     """None and one must not be told apart by an exception."""
     X = place(np.tile(np.eye(2), (n, 1, 1)))
     columns = {"y": np.zeros(n, int), "x": np.zeros(n)}
     more = {"adjacency": "add-remove"} | ({"method": "oneshot"} if name == "mean" else {})
+    more |= {"groups": np.zeros(n, int)} if persons else {}
     found = transcript(name, X, columns, **more)
     assert found.steps

@@ -27,7 +27,7 @@ def test_estimator_follows_scikit_learn(data):
     np.testing.assert_array_equal(model.fit(X, x).coef_, twin.coef_)
     assert model.score(X, x) > 0.9
     assert model.predict([30.0, 70.0]).shape == (2, 3, 3)
-    assert np.all(model.prediction_error([30.0, 70.0]) < 0.2)
+    assert np.all(model.prediction_noise([30.0, 70.0]) < 0.2)
     assert model.n_features_in_ == 1
     copy = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(copy.predict(x[:3]), model.predict(x[:3]))

@@ -11,10 +11,11 @@ from spdp.engines.local import HeldArray
 from spdp.geometry import expm, invvecd
 from spdp.privacy.account import Account
 from spdp.privacy.costs import Budget
+from spdp.privacy.laws import weighted_tails
 from spdp.queries import AbsoluteSum, ExcessSum, Histogram, SpreadSum
 from spdp.statistics.counted import countable
 from spdp.statistics.dispersion import LEVELS, Spreads
-from spdp.statistics.population import population_bound
+from spdp.statistics.population import along_one_axis, population_bound
 
 DOMAIN = Ball(20.0)
 OPTIONS = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN}
@@ -168,6 +169,20 @@ def covered(n, epsilon, draws, kind):
 
 def test_the_bound_for_the_population_covers():
     assert covered(500, 30.0, 100, "population") >= 0.94
+
+
+@pytest.mark.parametrize("d", [2, 3, 5, 20, 100])
+def test_sampling_along_one_axis_is_the_worst_case(d, rng):
+    """Beyond the point that the proof is for, which lies below the 95 % point."""
+    for ratio in np.geomspace(1e-3, 1e3, 13):
+        start = 2.83 * (2.0 + ratio) if d == 2 else d + 4.0 + 3.0 * ratio
+        worst = along_one_axis(d, 1.0, ratio)
+        squares = start * np.array([1.0, 1.3, 2.0])
+        most = weighted_tails(worst, squares, 1e-6)
+        assert most[0] > 0.05
+        for _ in range(4):
+            part = rng.dirichlet(np.full(d, rng.choice([0.1, 1.0, 10.0])))
+            assert (weighted_tails(1.0 + ratio * part, squares, 1e-6) <= most + 1e-5).all()
 
 
 def test_without_the_part_of_sampling_it_would_not_cover():

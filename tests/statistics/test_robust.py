@@ -6,6 +6,7 @@ from replay import Caught, audit, datasets
 
 from spdp import Ball, private_difference, private_median, private_regression
 from spdp.queries import ClassExcess, CrossSum, DirectionSum, MomentSum, ResidualDistance
+from spdp.statistics.regression import predict
 
 DOMAIN = Ball(2.0)
 COMMON = {"delta": 1e-6, "domain": DOMAIN, "on_invalid": "center"}
@@ -172,3 +173,11 @@ def test_a_list_of_covariates_with_an_odd_one_passes_the_replay(random_spd, odd)
 
     for seed in range(3):
         audit(statistic, x, [odd, *x[1:]], seed=seed)
+
+
+def test_predictions_for_records_of_several_matrices():
+    X, _ = datasets(np.random.default_rng(2), 2, 2.0)
+    X = np.stack([np.concatenate([X] * 40)] * 2, axis=1)
+    x = np.linspace(-1, 1, len(X))
+    release = private_regression(X, x, ranges=(-1, 1), epsilon=60.0, **COMMON)
+    assert predict(release, [0.0, 0.5]).shape == (2, 2, 2, 2)

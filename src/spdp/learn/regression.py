@@ -93,10 +93,12 @@ class PrivateGeodesicRegression(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "release_")
         return predict(self.release_, covariates)
 
-    def prediction_error(self, covariates: ArrayLike, confidence: float = 0.95) -> Array:
-        """Distances (m,) that noise moves predictions by, at most, so probably.
+    def prediction_noise(self, covariates: ArrayLike, confidence: float = 0.95) -> Array:
+        """Distances (m,) that the noise of the last answer moves predictions by.
 
-        Of noise alone: clipping and shrinkage are not covered, see the certificate.
+        They are exceeded with probability 1 − ``confidence``, given the released Gram
+        matrix of the covariates. This is not a bound on the error: it leaves out
+        clipping, shrinkage of slopes and noise in that matrix (see the certificate).
         """
         check_is_fitted(self, "release_")
         variance = prediction_variance(self.release_, covariates)

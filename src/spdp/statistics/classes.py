@@ -33,6 +33,7 @@ from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, MomentSum
 from spdp.release import Release, publish
 from spdp.statistics.search.classes import ClassSearch, FoundClasses, whole_domain
+from spdp.statistics.search.joint import within
 from spdp.statistics.search.outside import warn_outside
 from spdp.statistics.setting import Setting, prepare
 
@@ -44,8 +45,14 @@ JOINT_LAW = (
     "into the domain only brings them closer. It does not cover the covariance"
 )
 NO_LAW = (
-    "nothing: means were clipped and shrunk by amounts that were not measured, and no bound on "
-    "their error is proven"
+    "nothing of the whole error: records were pulled to a released ellipsoid about their class's "
+    "centre, and how far that moved the mean of a class was not measured. For the means of the "
+    "pulled records there is a bound (error_bound_within): all class means together, with at least "
+    "the stated probability over the noise, whatever the records are"
+)
+TOO_FEW = (
+    "nothing: records were pulled to a released ellipsoid, and a class is so small beside the "
+    "noise of its count that no bound is left"
 )
 UNSEEN = (
     "nothing: a class too small to be seen under the noise was given the overall mean, whose "
@@ -90,7 +97,8 @@ def private_class_means(
         cost the means a factor of at most √2 in noise of their counts.
     method : "auto", "oneshot" or "adaptive"
         One query over the whole domain, whose error law is known; or a private search
-        for the classes first (:mod:`spdp.statistics.search.classes`). "auto" takes the
+        for the classes first (:mod:`spdp.statistics.search.classes`), with a bound for
+        means of pulled records (:mod:`spdp.statistics.search.joint`). "auto" takes the
         latter where the number of records is public and d ≥ 3.
     epsilon, delta, domain, metric, adjacency, groups, on_invalid, ledger, label,
     random_state, engine
@@ -228,6 +236,9 @@ def _publish(
         method=method.value,
         estimand=class_estimand(chart.distance, account.unit),
         error_statement=_covers(found),
+        error_bound_within=within(
+            found.bound, float(np.linalg.norm(z - found.means)), setting.source.unit.value
+        ),
         n=n if count is not None else None,
         n_estimate=None if count is not None else divisor,
         sensitivity=last["sensitivity"] * step / divisor,
@@ -249,4 +260,6 @@ def _error(found: FoundClasses, shift: float) -> Any:
 def _covers(found: FoundClasses) -> str:
     if not found.seen.all():
         return UNSEEN
+    if found.variances is None and found.bound is None:
+        return TOO_FEW
     return NO_LAW if found.variances is None else JOINT_LAW

@@ -31,7 +31,7 @@ from spdp.privacy.costs import Budget
 from spdp.queries import RECORD_NORM, CrossSum, DirectionSum, MomentSum, Query, SpreadSum, Trend
 from spdp.queries.moments import ON_DIAGONAL
 from spdp.queries.spread import COUNTED, OF, WEIGHT
-from spdp.statistics import pca, regression
+from spdp.statistics import pca, regression, trend
 from spdp.statistics.planner import Planner
 from spdp.statistics.search.classes import FEWEST, SEEN
 from spdp.statistics.search.run import ROUNDS_FROM
@@ -214,12 +214,12 @@ def _median(p: _Public, spread: float) -> Numbers:
 
 def _regression(p: _Public, spread: float) -> Numbers:
     zero = np.zeros(p.covariates)
-    trend = Trend(zero, zero + 1.0, np.zeros((1 + p.covariates, p.d)))
-    noise = p.scale("regression", CrossSum("", trend, 1.0)) * p.ball("regression", spread) / p.n
+    query = CrossSum("", Trend(zero, zero + 1.0, np.zeros((1 + p.covariates, p.d))), 1.0)
+    noise = p.scale("regression", query) * p.ball("regression", spread) / p.n
     return {
         "rms noise of a prediction at the covariates' mean": sqrt(p.d) * noise,
         "rms noise of a slope, for one standard deviation": (
-            sqrt(p.d) * noise * regression.WIDTH * NORMAL_MAD
+            sqrt(p.d) * noise * trend.WIDTH * NORMAL_MAD
         ),
     }
 

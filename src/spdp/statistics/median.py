@@ -16,8 +16,11 @@ beside them; only the account answers. Steps, their number and their size are fu
 of public and released numbers. *Assumed.* As for :func:`spdp.private_mean`.
 *Therefore* all answers together are (ε, δ)-DP.
 
-No bound on the whole error is known: the noise of the averaged steps is, but not how
-far from the median they ended, which depends on the records.
+No bound on the whole error exists that holds whatever the records are. The mean
+distance is convex, but may be as flat as one likes: where records lie along one line
+it may be least on a whole segment, and near such cases a noise of any size moves the
+median far. A bound would need a lower bound on the curvature, which is not measured.
+What is known is the noise of the averaged steps.
 """
 
 from math import sqrt
@@ -52,9 +55,10 @@ NEAR = 0.5  # distance up to which a record counts as near, over the step's size
 TRUSTED = 0.1  # relative noise of a step's size at which half of it is believed
 
 ERROR_STATEMENT = (
-    "no bound on the whole error is known. The noise of the last steps alone has a root mean "
-    "square of {rms:.3g}; how far from the median the steps had come when they ended is not "
-    "measured"
+    "no bound on the whole error: none exists that holds whatever the records are, since the mean "
+    "distance may be flat around its minimum (for records along one line the median need not be "
+    "unique). The noise of the last steps alone has a root mean square of {rms:.3g}; how far from "
+    "the median the steps had come when they ended is not measured"
 )
 
 

@@ -4,17 +4,8 @@ In a flat metric geodesics are straight lines of the chart, so the geodesic regr
 of matrices X on covariates x is linear there: vector(X) ≈ a + Σ_j x_j·b_j, fitted by
 least squares.
 
-1. *ball*: a few rounds of the search (:meth:`.Search.find_ball`) find where the records
-   are, all of them together;
-2. *covariates*: their noisy mean and mean absolute deviations give a range in which
-   they are seen, as small as the data: the error of a slope grows with the range's
-   width over theirs;
-3. *first fit*: cross moments and Gram matrix (:class:`.CrossSum`) in the ball;
-4. *residual*: the mean distance of records from that trend, a smaller ball;
-5. *cross moments* of the residuals in it, with all that is left, correct the trend.
-
-Slopes are shrunk toward zero as far as their known noise asks for (James and Stein), so
-that a trend that cannot be seen is not made up.
+The steps are those of :mod:`spdp.statistics.trend`: two fits, the second of what the
+first left, in a ball as small as that.
 
 *Enforced.* Records are clipped to the public domain and covariates to their public
 ranges, each on its own; the queries' integers are bounded beside them; only the account
@@ -23,7 +14,6 @@ answers, and all choices are functions of public and released numbers. *Assumed.
 (ε, δ)-DP.
 """
 
-from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
@@ -36,39 +26,22 @@ from spdp.choices import Adjacency
 from spdp.domain import Domain
 from spdp.engines import Engine
 from spdp.errors import DataError, ParameterError
-from spdp.frame import Frame
 from spdp.privacy.account import Seed
 from spdp.privacy.ledger import Ledger
-from spdp.queries import (
-    RECORD_NORM,
-    AbsoluteSum,
-    CovariateSum,
-    CrossSum,
-    ResidualDistance,
-    Trend,
-    VectorSum,
-)
+from spdp.queries import RECORD_NORM
 from spdp.release import Release, publish
 from spdp.statistics.counted import countable
 from spdp.statistics.search import Search
 from spdp.statistics.search.outside import warn_outside
 from spdp.statistics.setting import Setting, prepare
+from spdp.statistics.trend import Fit
 
 __all__ = ["predict", "prediction_variance", "private_regression"]
 
 Array = NDArray[np.float64]
 
 MOST = 8  # covariates
-ROUNDS = 8  # of the search, at most
 FEWEST = 4.0  # n·μ/√(d(1 + p)) below which no trend can be found
-# Shares of μ². Chosen, like the radii, on the regression of MNIST's class 3 on ink.
-MIDDLE_SHARE, WIDTH_SHARE, FIRST_SHARE, RESIDUAL_SHARE = 0.02, 0.02, 0.2, 0.02
-WIDTH = 3.5  # half width of the covariates' range over their mean absolute deviation
-CLEAR = 1.0  # noise that is added to the deviation, in standard deviations
-FIRST_BALL, LAST_BALL = 1.3, 1.5  # radius over the typical distance
-# Covariances of the covariates, over their squared ranges, are at least this, and at
-# least so many standard deviations of their noise: smaller ones cannot be told from 0.
-LEAST_SPREAD, RIDGE = 0.01, 3.0
 
 ERROR_STATEMENT = (
     "the last noise in a prediction at x: each of its {d} coordinates has variance (1, x − at)"
@@ -158,7 +131,7 @@ def private_regression(
         )
     held = countable(held, account, setting.region)
     search = Search(held, account, setting.region, setting.chart)
-    return _publish(setting, search, _Fit(search, p), limits)
+    return _publish(setting, search, Fit(search, p), limits)
 
 
 def check_ranges(ranges: ArrayLike) -> Array:
@@ -188,102 +161,7 @@ def check_covariates(covariates: Any, p: int) -> Any:
     return covariates
 
 
-@dataclass(frozen=True, eq=False)
-class _Solved:
-    """A trend about the covariates' mean, in the ranges they are seen in."""
-
-    at: Array  # (p,)
-    base: Array  # (d,), the trend there
-    slopes: Array  # (p, d)
-    cover: Array  # (1 + p, 1 + p): variance of a prediction's coordinates
-
-    def shrunk(self, d: int) -> "_Solved":
-        """Slopes shrunk toward zero, each by what its noise explains of it."""
-        if d < 3:
-            return self
-        noise = np.diagonal(self.cover)[1:] * (d - 2)
-        square = np.maximum((self.slopes**2).sum(axis=1), 1e-300)
-        return replace(self, slopes=self.slopes * np.maximum(0.0, 1.0 - noise / square)[:, None])
-
-    def coefficients(self) -> Array:
-        """Trend at zero, and its slopes."""
-        return np.vstack([self.base - self.at @ self.slopes, self.slopes])
-
-
-class _Fit:
-    """The steps of this module's text."""
-
-    def __init__(self, search: Search, p: int) -> None:
-        self.search, self.account, self.p = search, search.account, p
-        self.outside = search.ask_outside()
-        search.find_ball(ROUNDS)
-        start = np.vstack([search.frame.center, np.zeros((p, search.d))])
-        trend = Trend(*self.ask_ranges(), start)
-        first = self.ask_fit("first fit", trend, FIRST_BALL * search.distance, FIRST_SHARE)
-        trend = replace(trend, coefficients=first.shrunk(search.d).coefficients())
-        distance = self.ask_residual(trend, FIRST_BALL * search.distance)
-        self.radius = LAST_BALL * distance
-        self.solved = self.ask_fit("cross moments", trend, self.radius, 1.0).shrunk(search.d)
-        self.trend = trend
-
-    def ask_ranges(self) -> tuple[Array, Array]:
-        """Middle and half width of the ranges in which covariates are seen."""
-        p, n, far = self.p, self.search.n, sqrt(self.p)
-        frame = Frame.plain(np.zeros(p))
-        query = CovariateSum("covariates", VectorSum("", frame, far))
-        answer = self.account.measure(query, self._total(query), MIDDLE_SHARE)
-        middle = np.clip(answer.values * (far / RECORD_NORM / n), -1.0, 1.0)
-        self.account.note(middle=middle.tolist())
-        around = CovariateSum("deviations", AbsoluteSum("", frame.moved(middle), 2.0 * far))
-        answer = self.account.measure(around, self._total(around), WIDTH_SHARE)
-        unit = 2.0 * far / RECORD_NORM / n
-        width = np.maximum(answer.values * unit, 0.0) + CLEAR * answer.scale * unit
-        low = np.maximum(middle - WIDTH * width, -1.0)
-        high = np.minimum(middle + WIDTH * width, 1.0)
-        self.account.note(low=low.tolist(), high=high.tolist())
-        return 0.5 * (low + high), 0.5 * (high - low)
-
-    def ask_fit(self, name: str, trend: Trend, radius: float, share: float) -> _Solved:
-        """Solve for the trend that residuals leave, and add it."""
-        query = CrossSum(name, trend, radius)
-        answer = self.account.measure(query, self._total(query), share)
-        n = self.search.n
-        G = query.gram(answer.values, n)
-        at = np.clip(G[0, 1:], -1.0, 1.0)
-        least = max(LEAST_SPREAD, RIDGE * answer.scale / (query.weights[1] * n))
-        S = _positive(G[1:, 1:] - np.outer(at, at), least)
-        C = query.cross(answer.values, n)
-        # about the mean: cross moments (1, z − at)·u, whose Gram matrix is diag(1, S)
-        T = np.eye(1 + self.p)
-        T[1:, 0] = -at
-        solve = np.eye(1 + self.p)
-        solve[1:, 1:] = np.linalg.inv(S)
-        A = solve @ T
-        cover = (answer.scale * radius / RECORD_NORM / n) ** 2 * (A @ A.T)
-        old, new = trend.coefficients, A @ C
-        self.account.note(radius=radius, at=at.tolist(), gram=S.tolist())
-        return _Solved(at, old[0] + at @ old[1:] + new[0], old[1:] + new[1:], cover)
-
-    def ask_residual(self, trend: Trend, cap: float) -> float:
-        """Noisy mean distance of records from a trend."""
-        query = ResidualDistance("residual", trend, cap)
-        answer = self.account.measure(query, self._total(query), RESIDUAL_SHARE)
-        unit = cap / RECORD_NORM / self.search.n
-        distance = min(max(float(answer.values[0]) * unit, answer.scale * unit), cap)
-        self.account.note(distance=distance)
-        return distance
-
-    def _total(self, query: Any) -> NDArray[np.int64]:
-        return self.search.held.total(query, True)
-
-
-def _positive(S: Array, least: float) -> Array:
-    """The nearest matrix whose eigenvalues are no smaller than ``least``."""
-    values, V = np.linalg.eigh(0.5 * (S + S.T))
-    return np.asarray((V * np.maximum(values, least)) @ V.T)
-
-
-def _publish(setting: Setting, search: Search, fit: _Fit, limits: Array) -> Release:
+def _publish(setting: Setting, search: Search, fit: Fit, limits: Array) -> Release:
     account, chart = setting.account, setting.chart
     if fit.outside is not None and fit.outside.clearly:
         warn_outside(fit.outside.share, account.unit)
@@ -330,7 +208,7 @@ def _from_mean(release: Release, x: ArrayLike) -> Array:
 def predict(release: Release, x: ArrayLike) -> Array:
     """Matrices (m, k, k) that a released regression predicts at covariates (m, p)."""
     c, values = release.certificate, release.values
-    chart = chart_of(c["metric"], c["parts"])
+    chart = chart_of(c["metric"], c["reference_point"], c["parts"])
     y = chart.vector(values["fitted"]) + _from_mean(release, x) @ values["slopes"]
     return np.asarray(chart.matrices(y))
 

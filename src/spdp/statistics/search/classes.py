@@ -31,6 +31,7 @@ from spdp.engines import Held
 from spdp.frame import Frame
 from spdp.kernels import Region
 from spdp.privacy.account import Account
+from spdp.privacy.bounds import Bound
 from spdp.queries import (
     RECORD_NORM,
     WHOLE,
@@ -41,6 +42,7 @@ from spdp.queries import (
     MomentSum,
 )
 from spdp.statistics.search.covariance import cleared, raised
+from spdp.statistics.search.joint import joint_bound
 from spdp.statistics.search.outside import Outside
 from spdp.statistics.search.run import MAX_ROUNDS, ROUNDS_FROM, Search
 from spdp.statistics.search.shape import axis_frame, spreads
@@ -67,7 +69,8 @@ class FoundClasses:
 
     ``covariance`` is that within the classes, (d, d) or its diagonal (d,), or None.
     ``seen`` says which classes stand on records of their own. ``variances`` are
-    those of the error's coordinates, where nothing was clipped or shrunk.
+    those of the error's coordinates, where nothing was clipped or shrunk; else there is
+    a ``bound``, of :mod:`.joint`.
     """
 
     means: Array  # (C, d)
@@ -76,6 +79,7 @@ class FoundClasses:
     seen: NDArray[np.bool_]
     variances: Array | None = None
     outside: Outside | None = None
+    bound: Bound | None = None  # on the means of records that were pulled
 
 
 class Tally:
@@ -229,9 +233,13 @@ class ClassSearch:
         if self.second != "none":
             covariance = self.turned_back(frame, self.combined(found, offsets))
         counts, seen = self.tally.counts, self.tally.seen
-        if seen.any():
+        bound = None
+        if seen.all():
+            moved = offsets - found.sums / counts[:, None]
+            bound = joint_bound(frame, radius, found, counts, self.tally.sd, moved, self.n)
+        elif seen.any():
             self.centers[~seen] = np.average(self.centers[seen], axis=0, weights=counts[seen])
-        return FoundClasses(self.centers, counts, covariance, seen, outside=outside)
+        return FoundClasses(self.centers, counts, covariance, seen, None, outside, bound)
 
     def whole(self, outside: Outside | None) -> FoundClasses:
         """The moments over the whole domain, with all that is left."""

@@ -152,10 +152,11 @@ def totals_of_vectors(vectors: Vectors, query: Query, kernels: str | None) -> In
     return query.over(vectors.rows, kernels_for(vectors.Y, kernels))
 
 
-def turn(vectors: Vectors, axes: Array, kernels: str | None) -> Vectors:
-    """Vectors in coordinates along other axes."""
-    chosen = kernels_for(vectors.Y, kernels)
-    return vectors._replace(Y=chosen.rotate(vectors.Y, np.zeros(len(axes)), axes))
+def turn(vectors: Vectors, axes: Array, kernels: str | None, reuse: bool = False) -> Vectors:
+    """Vectors in coordinates along other axes; ``reuse`` gives up those given."""
+    Y, zero = vectors.Y, np.zeros(len(axes))
+    turned = kernels_for(Y, kernels).rotate(Y, zero, axes, out=Y if reuse else None)
+    return vectors._replace(Y=turned)
 
 
 def thinned(vectors: Vectors, stride: int) -> Vectors:

@@ -28,6 +28,7 @@ def run_vectors(
     absolute: bool = False,
     total: NDArray[Any] | None = None,
     distance: NDArray[Any] | None = None,
+    codes: NDArray[Any] | None = None,
 ) -> None: ...
 def add_rows(q: NDArray[Any], rows: NDArray[Any], out: NDArray[Any]) -> None: ...
 def rotate(

@@ -115,8 +115,11 @@ class Kernels(Protocol):
     ) -> Ints:
         """Sum of the lattice points of z = (y − center)/width, or of |z|, in a ball."""
 
-    def rotate(self, Y: Array, center: Array, axes: Array) -> Array:
-        """Rows (y − center)·axes, each computed on its own."""
+    def rotate(self, Y: Array, center: Array, axes: Array, out: Array | None = None) -> Array:
+        """Rows (y − center)·axes, each computed on its own.
+
+        ``out`` is memory that may be used for them; it may be that of Y.
+        """
 
     def vector_norms(self, Y: Array, center: Array, width: Array) -> Array:
         """‖(y − center)/width‖ of each row."""

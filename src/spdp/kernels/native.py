@@ -19,7 +19,6 @@ from spdp.kernels.base import (
     unit_slack,
     working_dtype,
 )
-from spdp.kernels.reference import encode_vectors
 
 __all__ = [
     "MAX_K",
@@ -198,6 +197,13 @@ def lattice_sum(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
     return total, status
 
 
+def encode_vectors(Y: Array, center: Array, radius: float) -> Ints:
+    q = np.empty(Y.shape, np.int64)
+    inverse = np.full(Y.shape[1], 1.0 / radius)
+    _native.run_vectors(np.ascontiguousarray(Y, np.float64), center, inverse, codes=q)
+    return q
+
+
 def vector_sum(
     Y: Array, center: Array, width: Array, radius: float, absolute: bool = False
 ) -> Ints:
@@ -206,8 +212,8 @@ def vector_sum(
     return total
 
 
-def rotate(Y: Array, center: Array, axes: Array) -> Array:
-    Z = np.empty_like(Y, order="C")
+def rotate(Y: Array, center: Array, axes: Array, out: Array | None = None) -> Array:
+    Z = np.empty_like(Y, order="C") if out is None else out
     _native.rotate(np.ascontiguousarray(Y), center, np.ascontiguousarray(axes), Z)
     return Z
 

@@ -116,9 +116,10 @@ def noise_reaches(law: Spec, risks: Array) -> Array:
         return np.asarray(np.sqrt(law_of(law).ppf(1.0 - risks)))
     squares, tails = _table(tuple(law["weights"]))
     place = np.searchsorted(-tails, -risks)  # the first whose tail is at most the risk
-    far = [_chernoff(np.asarray(law["weights"]), risk) for risk in risks]
-    tabulated = np.append(squares, np.inf)[place]
-    return np.asarray(np.sqrt(np.where(risks > SMALLEST_TABULATED, tabulated, far)))
+    reaches = np.append(squares, np.inf)[place]
+    for i in np.flatnonzero(risks <= SMALLEST_TABULATED):
+        reaches[i] = _chernoff(np.asarray(law["weights"]), float(risks[i]))
+    return np.asarray(np.sqrt(reaches))
 
 
 @lru_cache(maxsize=32)

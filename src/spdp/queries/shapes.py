@@ -91,9 +91,10 @@ class ExcessSum(Query):
             raise ValueError("the weights of an excess query exceed a record's norm")
 
     def total(self, Y: Array, kernels: Kernels) -> Ints:
-        rho = Frame.plain(self.frame.center).norms(Y, kernels)
-        norms = np.maximum(self.frame.norms(Y, kernels), self.radius)
-        inside = rho * (self.radius / norms)
+        norms = self.frame.norms(Y, kernels)
+        clipped = np.flatnonzero(norms > self.radius)  # all others add nothing
+        rho = Frame.plain(self.frame.center).norms(Y[clipped], kernels)
+        inside = rho * (self.radius / norms[clipped])
         sums, powers = [], self.powers or (1,) * len(self.reaches)
         for reach, weight, power in zip(self.reaches, self.weights, powers, strict=True):
             before, after = np.minimum(rho, reach) / reach, inside / reach

@@ -53,6 +53,7 @@ struct VectorJob {
     double radius = 1;
     bool absolute = false;           // |z| in place of z
     double* distance = nullptr;      // (m,) norms of z before clipping, or null
+    int64_t* codes = nullptr;        // (m, d) lattice points, or null
     bool sum = true;                 // whether to add up lattice points
 };
 // Rows z = (y - center) axes of log-vectors y (m, d); each row is computed on its own.
@@ -61,7 +62,7 @@ struct RotateJob {
     const double* y = nullptr;
     const double* center = nullptr;  // (d,)
     const double* axes = nullptr;    // (d, d), row j multiplies coordinate j
-    double* out = nullptr;           // (m, d)
+    double* out = nullptr;           // (m, d); may be y
 };
 typedef void (*RotatePass)(const RotateJob& job, int64_t begin, int64_t end);
 typedef void (*VectorPass)(const VectorJob& job, int64_t begin, int64_t end, int64_t* total);

@@ -61,6 +61,9 @@ int64_t chunk_size(int64_t k, bool sums) {
     return std::max<int64_t>(32, 65536 / (k * k * k) / 32 * 32);
 }
 
+// Vectors a thread takes at a time, whole packs of them: some 20 µs of work.
+int64_t rows_at_a_time(int64_t d) { return std::max<int64_t>(16, 65536 / std::max<int64_t>(1, d) / 16 * 16); }
+
 const spdp::ChartKernel* charts() {
 #ifdef SPDP_X86
     if (chosen == "avx512") return avx512::CHARTS;
@@ -196,12 +199,13 @@ void run(int mode, const Input& x, Output<uint8_t> status, std::optional<Output<
 }
 
 void run_vectors(const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& y, Vector center, Vector inverse,
-                 double radius, bool absolute, std::optional<Output<int64_t>> total, std::optional<Output<double>> distance) {
+                 double radius, bool absolute, std::optional<Output<int64_t>> total, std::optional<Output<double>> distance,
+                 std::optional<Output<int64_t>> codes) {
     spdp::VectorJob job;
     job.m = int64_t(y.shape(0));
     job.d = int64_t(y.shape(1));
     if (int64_t(center.size()) != job.d || int64_t(inverse.size()) != job.d || (total && int64_t(total->size()) != job.d) ||
-        (distance && int64_t(distance->size()) != job.m))
+        (distance && int64_t(distance->size()) != job.m) || (codes && int64_t(codes->size()) != job.m * job.d))
         throw std::invalid_argument("an array has the wrong size");
     job.y = y.data();
     job.center = center.data();
@@ -210,9 +214,10 @@ void run_vectors(const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::
     job.absolute = absolute;
     job.sum = total.has_value();
     job.distance = distance ? distance->data() : nullptr;
+    job.codes = codes ? codes->data() : nullptr;
     int64_t* sums = total ? total->data() : nullptr;
     nb::gil_scoped_release release;
-    const int64_t size = std::max<int64_t>(256, 65536 / std::max<int64_t>(1, job.d / 8)), chunks = (job.m + size - 1) / size;
+    const int64_t size = rows_at_a_time(job.d), chunks = (job.m + size - 1) / size;
     const auto pass = vector_pass();
     std::mutex mutex;
     share(chunks, [&](std::atomic<int64_t>& next) {
@@ -236,7 +241,7 @@ void rotate(const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::devic
     job.axes = axes.data();
     job.out = out.data();
     nb::gil_scoped_release release;
-    const int64_t size = std::max<int64_t>(16, 262144 / std::max<int64_t>(1, job.d * job.d)), chunks = (job.m + size - 1) / size;
+    const int64_t size = rows_at_a_time(job.d), chunks = (job.m + size - 1) / size;
     const auto pass = rotate_pass();
     share(chunks, [&](std::atomic<int64_t>& next) {
         for (int64_t i; (i = next++) < chunks;) pass(job, i * size, std::min(job.m, (i + 1) * size));
@@ -278,7 +283,7 @@ NB_MODULE(_native, module) {
                "codes"_a.none() = nb::none(), "weights"_a.none() = nb::none(), "center"_a.none() = nb::none(),
                "log_low"_a = 0.0, "log_high"_a = 0.0, "radius"_a = 1.0, "slack"_a = 0.0, "chart"_a = 0);
     module.def("run_vectors", &run_vectors, "y"_a, "center"_a, "inverse"_a, "radius"_a = 1.0, "absolute"_a = false,
-               "total"_a.none() = nb::none(), "distance"_a.none() = nb::none());
+               "total"_a.none() = nb::none(), "distance"_a.none() = nb::none(), "codes"_a.none() = nb::none());
     module.def("add_rows", &add_rows, "q"_a, "rows"_a, "out"_a);
     module.def("rotate", &rotate, "y"_a, "center"_a, "axes"_a, "out"_a);
     module.def("charts", [] {

@@ -127,6 +127,7 @@ class Search(State):
 
     def run(self) -> Found:
         """The steps of this module's text."""
+        self.look(closely=False)
         outside = self.ask_outside()
         return replace(self.back(self.steps()), outside=outside)
 
@@ -138,8 +139,11 @@ class Search(State):
             return self.whole(trace=self.has_trace() and self.resolution >= TRACE_FROM)
         if not self.find_ball(MAX_ROUNDS):
             return self.filled()
-        if self.resolution >= SHAPE_FROM and not self.wide:
+        shaped = self.resolution >= SHAPE_FROM and not self.wide
+        if shaped:
             self.find_shape()
+        self.look()
+        if shaped:
             self.find_centre()
         radius, loss = self.find_radius()
         return self.guarded(radius, loss)

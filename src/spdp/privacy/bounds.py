@@ -17,9 +17,10 @@ where e = 0. The outcomes are (a) the ellipsoid after the first ê, (b) the elli
 after a fresh second one, (c) the whole domain. P(miss) is at most the sum over these of
 the probability above with each one's own numbers, so the risk is split among the three.
 
-*Shift.* What is released is y moved by a known amount (shrinkage, or an earlier
-estimate mixed in), which is added unless the move keeps coverage (:mod:`.shrink`); and
-then projected onto the domain, a convex set that holds m, which brings it no further
+*Pull and shift.* What is released is y pulled toward a point that was fixed before it
+was seen (shrinkage), which :mod:`spdp.privacy.shrunk` puts in the place of ‖N‖; or y
+moved by a known amount (an earlier estimate mixed in), which is added; and then
+projected onto the domain, a convex set that holds m, which brings it no further
 from m.
 
 *Within reach.* With records pulled to within x of c in place of y_i, e is the excess
@@ -36,6 +37,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from spdp.privacy.laws import Spec, law_of, weighted_tails
+from spdp.privacy.shrunk import pulled_reaches
 
 __all__ = ["ELLIPSOID_PART", "RETREAT_PART", "Bound"]
 
@@ -64,13 +66,16 @@ class Bound:
         Noisy mean excess beyond the last ellipsoid and the standard deviation of its
         noise; 0 where nothing was clipped.
     shift : float
-        How far the last noisy mean was moved, unless the move keeps coverage.
+        How far the last noisy mean was moved.
     slack : float
         What rounding to the lattice can add.
     farthest : float
         A distance to the mean that cannot be exceeded.
     part : float
         Share of the risk that this outcome of the search may use.
+    pull : dict, optional
+        How the last noisy mean was pulled toward a point fixed before it was seen
+        (:func:`spdp.privacy.shrunk.pulled`); ``shift`` does not count that.
     """
 
     noise: Spec
@@ -80,6 +85,7 @@ class Bound:
     slack: float
     farthest: float
     part: float
+    pull: dict[str, float] | None = None
 
     @classmethod
     def shifted(cls, law: Spec, shift: float) -> "Bound":
@@ -93,7 +99,11 @@ class Bound:
     def at(self, confidence: float = 0.95) -> float:
         """Distance below which the error lies with at least this probability."""
         risk = self.part * (1.0 - confidence)
-        alone, *shared = noise_reaches(self.noise, risk * np.array([1.0, *SPLITS]))
+        risks = risk * np.array([1.0, *SPLITS])
+        if self.pull is None:
+            alone, *shared = noise_reaches(self.noise, risks)
+        else:
+            alone, *shared = pulled_reaches(self.pull, risks)
         reach = float(alone)
         if self.excess_sd > 0:  # an excess is never negative: no less than noise alone
             rest = special.ndtri(1.0 - risk * (1.0 - np.array(SPLITS)))

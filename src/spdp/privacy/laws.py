@@ -177,7 +177,7 @@ class _Waves:
         return np.asarray(np.clip(0.5 - waves, 0.0, 1.0))
 
     def below_evenly(self, x: Array) -> Array:
-        """F at evenly spaced points: each wave turns by the same angle from one to the next."""
+        """F at evenly spaced points: waves turn by the same angle each time."""
         wave = np.exp(1j * (self._phase - self._t * x[0]))
         turn = np.exp(-1j * (self._t * (x[1] - x[0])))
         waves = np.empty(len(x))

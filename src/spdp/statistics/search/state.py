@@ -193,9 +193,11 @@ class State:
         excess: float = 0.0,
         sd: float = 0.0,
         part: float = 1.0,
+        pull: dict[str, float] | None = None,
     ) -> Bound:
         """The bound on the error of y; rounding loses a step per coordinate."""
         step = radius * float(self.frame.width.max()) / RECORD_NORM
         farthest = self.far + float(np.linalg.norm(y - self.home))
         slack = 2.0 * sqrt(self.d) * step
-        return Bound(weighted_chi2_law(variances), excess, sd, shift, slack, farthest, part)
+        law = weighted_chi2_law(variances)
+        return Bound(law, excess, sd, shift, slack, farthest, part, pull)

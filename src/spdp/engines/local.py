@@ -58,7 +58,8 @@ class LocalHeld(Held):
         self._limit = limit
         self._kept: list[Vectors] = []
         self._stride, self._size = 1, 0
-        self._look, self._thin = 1, None
+        self._look = 1
+        self._thin: list[Vectors] | None = None
         self._axes: Array | None = None  # along which coordinates are given, if not their own
         _, self.n = collect(source, map(counted, self._first_pass()), task.allow_none)
         self._kept = self._kept or [nobody(task)]

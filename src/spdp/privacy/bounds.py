@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from spdp.privacy.laws import Spec, law_of, weighted_tails
+from spdp.privacy.laws import Spec, quantile, weighted_tails
 from spdp.privacy.shrunk import pulled_reaches
 
 __all__ = ["ELLIPSOID_PART", "RETREAT_PART", "Bound"]
@@ -123,7 +123,7 @@ def noise_reaches(law: Spec, risks: Array) -> Array:
     was tabulated, or Chernoff's bound for risks below its accuracy.
     """
     if law["family"] != "weighted-chi2":
-        return np.asarray(np.sqrt(law_of(law).ppf(1.0 - risks)))
+        return np.asarray(np.sqrt(quantile(law, 1.0 - risks)))
     squares, tails = _table(tuple(law["weights"]))
     place = np.searchsorted(-tails, -risks)  # the first whose tail is at most the risk
     reaches = np.append(squares, np.inf)[place]

@@ -30,7 +30,7 @@ account.
 """
 
 from dataclasses import replace
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,7 @@ Array = NDArray[np.float64]
 
 # Resolutions n·μ/√d from which a step pays, and up to which a public reference does.
 ROUNDS_FROM, TRACE_FROM, SHAPE_FROM, CORRELATE_FROM, REFERENCE_UP_TO = 4.0, 2.0, 18.0, 30.0, 15.0
+CLEAR_ENOUGH = 400.0  # up to which a ball and the axes in it are looked for among all records
 MANY = 20  # dimensions from which a trace or a ball in a full domain are worth their price
 CORRELATE_UP_TO = 500  # dimensions: beyond, the matrix costs more time than it gains
 # Looking at the edge: records looked at, share of μ² for a noise of 1/20, and how clear
@@ -111,7 +112,7 @@ class Search(LastSteps):
 
     def run(self) -> Found:
         """The steps of this module's text."""
-        self.look(closely=False)
+        self.look(CLEAR_ENOUGH)
         outside = self.ask_outside()
         return replace(self.back(self.steps()), outside=outside)
 
@@ -126,7 +127,7 @@ class Search(LastSteps):
         shaped = self.resolution >= SHAPE_FROM and not self.wide
         if shaped:
             self.find_shape()
-        self.look()
+        self.look(inf)
         if shaped:
             self.find_centre()
         radius, loss = self.find_radius()

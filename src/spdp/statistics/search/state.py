@@ -24,9 +24,8 @@ __all__ = ["Excess", "Found", "State", "clip", "resolution"]
 
 Array = NDArray[np.float64]
 
-# Resolution beyond which the search need not look at all records to find its way, and
-# beyond which it need not to find a ball and the axes in it.
-SHARP_ENOUGH, CLEAR_ENOUGH = 1500.0, 400.0
+# Resolution beyond which a search need not look at all records to find its way.
+SHARP_ENOUGH = 1500.0
 EXCESS_FACTOR, EXCESS_LEAST, EXCESS_MOST = 3.0, 0.03, 0.07  # share of μ²: factor/d
 REACH_SHARE, REACH = 0.008, 3.0  # share and reach (over the distance) of the second excess
 
@@ -87,18 +86,17 @@ class State:
         self.mu = float(account.mu)
         held.look_at(1)
         self.n, self.kept, self.d = int(held.n), int(held.m), int(held.d)
-        self.look()
+        self.look(SHARP_ENOUGH)
         self.home, self.far = np.asarray(region.center), float(region.radius)
         self.frame, self.radius, self.distance = Frame.plain(self.home), self.far, self.far
         self.axes: Array | None = None  # of the coordinates that all of this is given in
 
-    def look(self, closely: bool = True) -> None:
-        """Look at no more records than keep the resolution high enough.
+    def look(self, enough: float) -> None:
+        """Look at no more records than keep the resolution above ``enough``.
 
         Every so many-th, by places and public numbers only: a query over a part of the
         records is no more sensitive than one over all.
         """
-        enough = SHARP_ENOUGH if closely else min(CLEAR_ENOUGH, SHARP_ENOUGH)
         self.held.look_at(max(1, int(resolution(self.kept, self.d, self.mu) / enough)))
         self.m = int(self.held.m)
         self.resolution = resolution(self.m, self.d, self.mu)

@@ -91,9 +91,9 @@ class LocalHeld(Held):
             self.look_at(1)
 
     def turned(self, axes: Array) -> Held:
-        self._thin = None
-        for i, block in enumerate(self._kept):  # where they lie: memory stays flat
-            self._kept[i] = turn(block, axes, self._task.kernels, reuse=True)
+        for blocks in (self._kept, self._thin or []):
+            for i, block in enumerate(blocks):  # where they lie: memory stays flat
+                blocks[i] = turn(block, axes, self._task.kernels, reuse=True)
         self._axes = axes if self._axes is None else self._axes @ axes
         return self
 

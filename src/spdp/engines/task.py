@@ -160,7 +160,7 @@ def turn(vectors: Vectors, axes: Array, kernels: str | None, reuse: bool = False
 
 
 def thinned(vectors: Vectors, stride: int) -> Vectors:
-    """Every so many-th of a block's vectors."""
+    """Every so many-th of a block's vectors, side by side: they are looked at often."""
     Y = vectors.Y[::stride].copy()
     columns: Any = (None if part is None else part[::stride] for part in vectors.beside)
     return Vectors(Y, len(Y), None, Beside(*columns))

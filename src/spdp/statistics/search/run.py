@@ -55,7 +55,7 @@ Array = NDArray[np.float64]
 
 # Resolutions n·μ/√d from which a step pays, and up to which a public reference does.
 ROUNDS_FROM, TRACE_FROM, SHAPE_FROM, CORRELATE_FROM, REFERENCE_UP_TO = 4.0, 2.0, 18.0, 30.0, 15.0
-CLEAR_ENOUGH = 400.0  # up to which a ball and the axes in it are looked for among all records
+CLEAR_ENOUGH = 800.0  # up to which a ball and the axes in it are looked for among all records
 MANY = 20  # dimensions from which a trace or a ball in a full domain are worth their price
 CORRELATE_UP_TO = 500  # dimensions: beyond, the matrix costs more time than it gains
 # Looking at the edge: records looked at, share of μ² for a noise of 1/20, and how clear

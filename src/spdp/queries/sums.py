@@ -172,6 +172,10 @@ class Histogram(Query):
     edges: Array
     unit: int = 1 << 20
 
+    def __post_init__(self) -> None:
+        if not (np.diff(self.edges) >= 0).all():  # else a record might add to several
+            raise ValueError("the edges of a histogram ascend")
+
     def total(self, Y: Array, kernels: Kernels) -> Ints:
         own = getattr(kernels, "count_beyond", None)
         if own is not None:

@@ -79,7 +79,7 @@ def adaptive(records, budget, seeds):
     held, truth = HeldArray(Y), Y.mean(axis=0)
     rows = []
     for rng in seeds:
-        found = Search(held, Account(budget, random_state=rng), region).run()
+        found = Search(held, Account(budget, random_state=rng), region, CHART).run()
         y = CHART.project(found.y, region)
         row = {
             "error": ((y - truth) ** 2).sum(),

@@ -10,7 +10,9 @@ import pytest
 import threadpoolctl
 
 from spdp.errors import ParameterError
+from spdp.frame import Frame
 from spdp.kernels import Region, Status, backend, constants, dimension, kernels_for, reference
+from spdp.queries import CorrelationSum, Histogram
 
 try:
     from spdp.kernels import _native, native
@@ -176,6 +178,38 @@ def test_sums_and_norms_of_vectors_agree_with_the_reference(kernels, d):
             f.vector_sum(Y, center, width, radius, absolute) for f in (kernels, reference)
         )
         assert np.abs(ours - theirs).max() <= len(Y)
+
+
+@pytest.mark.parametrize("d", [1, 3, 6, 8, 45])
+@pytest.mark.parametrize("stride", [1, 3])
+def test_products_and_counts_agree_with_the_reference(kernels, d, stride):
+    """Numbers without rounding, so that both are the same to the last bit."""
+    rng = np.random.default_rng(d)
+    for m in (0, 1, 7, 8, 200):
+        Y = rng.integers(-99, 99, (stride * m, d))[::stride] / 64.0
+        frame = Frame(np.ones(d), np.full(d, 0.5))
+        norms = reference.vector_norms(Y, frame.center, frame.width)
+        edges = np.sort([0.0, 2.0, *norms[:3], 1e3])
+        for query in (CorrelationSum("c", frame, 64.0), Histogram("h", frame, edges)):
+            np.testing.assert_array_equal(query.total(Y, kernels), query.total(Y, reference))
+
+
+def test_a_vector_that_is_no_number_is_beyond_all_edges(kernels):
+    Y = np.array([[np.nan, 1.0], [0.1, 0.2], [np.inf, 0.0]])
+    query = Histogram("h", Frame.plain(np.zeros(2)), np.array([0.5, 1.0]), unit=1)
+    np.testing.assert_array_equal(query.total(Y, kernels), [1, 0, 2])
+
+
+@pytest.mark.parametrize("d", [1, 3, 6, 8, 45, 66])
+def test_rows_are_turned_each_on_its_own(kernels, d):
+    rng = np.random.default_rng(d)
+    Y, center = rng.standard_normal((37, d)), rng.standard_normal(d)
+    axes = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    turned = kernels.rotate(Y, center, axes)
+    np.testing.assert_allclose(turned, (Y - center) @ axes, atol=1e-13)
+    for i in (0, 7, 36):
+        np.testing.assert_array_equal(kernels.rotate(Y[i : i + 1], center, axes)[0], turned[i])
+    np.testing.assert_array_equal(kernels.rotate(Y, center, axes, out=Y), turned)
 
 
 @pytest.mark.parametrize("k", [3, 9, 50, 130])

@@ -28,7 +28,8 @@ from spdp.queries import (
     Histogram,
     VectorSum,
 )
-from spdp.statistics.search import Search, state
+from spdp.statistics.search import Search
+from spdp.statistics.search import run as steps
 
 
 def means(domain, epsilon, **options):
@@ -99,7 +100,7 @@ def test_means_pass_thousands_of_times(name):
 
 def test_a_search_that_looks_at_a_part_of_the_records_passes(monkeypatch):
     """Every so many-th record, by public numbers; blocks small and not all kept."""
-    monkeypatch.setattr(state, "SHARP_ENOUGH", 4.0)
+    monkeypatch.setattr(steps, "CLEAR_ENOUGH", 4.0)
     monkeypatch.setattr(source, "BLOCK_BYTES", 300)
     options = {"method": "adaptive"}
     assert transcripts(150, 23, options, budgets=(10.0, 60.0)).max() <= 1

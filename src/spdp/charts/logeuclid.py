@@ -141,13 +141,18 @@ class LogEuclidean(Chart):
 
     def at_edge(self, Y: Array, region: Region, kernels: Kernels) -> NDArray[np.bool_]:
         """At the ball's surface, or with an eigenvalue at an end of the interval."""
-        edge = super().at_edge(Y, region, kernels)
+        norms = kernels.vector_norms(Y, region.center, np.ones(Y.shape[1]))
+        edge = norms >= region.radius * (1.0 - EDGE)
         if np.isfinite(region.log_low):
-            lowest, highest = self.extremes(Y, kernels)
             slack = EDGE * (region.log_high - region.log_low)
-            edge |= lowest <= region.log_low + slack
-            edge |= highest >= region.log_high - slack
-        return edge
+            low, high = region.log_low + slack, region.log_high - slack
+            # no eigenvalue is further from the centre's than the norm says (Weyl)
+            least, most = self.extremes(region.center[None], kernels)
+            room = min(float(least[0]) - low, high - float(most[0])) - slack
+            near = np.flatnonzero(norms >= room)
+            lowest, highest = self.extremes(Y[near], kernels)
+            edge[near] |= (lowest <= low) | (highest >= high)
+        return np.asarray(edge)
 
     def project(self, v: Array, region: Region) -> Array:
         """Log-eigenvalues clipped to the interval, then the vector to the ball.

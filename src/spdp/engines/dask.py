@@ -71,14 +71,21 @@ class _RemoteHeld(Held):
         self.d = len(task.region.center)
 
     def look_at(self, stride: int) -> None:
+        self.m, self._looked = self.n, self._futures
+        if stride == 1:
+            return
         self._looked = self._client.map(thinned, self._futures, stride=stride, pure=False)
         counts = self._client.map(counted, self._looked, pure=False)
         self.m = sum(result.m for result in results_of(counts))
 
     def turned(self, axes: Array) -> Held:
         options = {"axes": axes, "kernels": self._kernels, "pure": False, "retries": RETRIES}
-        self._looked = self._client.map(turn, self._looked, **options)
+        everything = self._looked is self._futures
         self._futures = self._client.map(turn, self._futures, **options)
+        if everything:
+            self._looked = self._futures
+        else:
+            self._looked = self._client.map(turn, self._looked, **options)
         return self
 
     def total(self, query: Query, whole: bool = False) -> Ints:

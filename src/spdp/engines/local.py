@@ -58,10 +58,11 @@ class LocalHeld(Held):
         self._limit = limit
         self._kept: list[Vectors] = []
         self._stride, self._size = 1, 0
+        self._look = 1
+        self._thin: list[Vectors] | None = None
         self._axes: Array | None = None  # along which coordinates are given, if not their own
         _, self.n = collect(source, map(counted, self._first_pass()), task.allow_none)
         self._kept = self._kept or [nobody(task)]
-        self._looked: list[Vectors] = []
         self.look_at(1)
         self.d = len(task.region.center)
 
@@ -69,12 +70,18 @@ class LocalHeld(Held):
         read = self._engine.each(self._source, vectors_of, self._task)
         if self._axes is None:
             return read
-        return (turn(vectors, self._axes, self._task.kernels) for vectors in read)
+        return (turn(vectors, self._axes, self._task.kernels, reuse=True) for vectors in read)
 
     def look_at(self, stride: int) -> None:
-        thin = [thinned(vectors, stride) for vectors in self._kept] if stride > 1 else None
-        self._looked = self._kept if thin is None else thin
-        self.m = sum(vectors.m for vectors in self._looked)
+        self._look, self._thin = stride, None  # thinned when first asked for
+        self.m = sum(-(-vectors.m // stride) for vectors in self._kept)
+
+    def _looked(self) -> list[Vectors]:
+        if self._look == 1:
+            return self._kept
+        if self._thin is None:
+            self._thin = [thinned(vectors, self._look) for vectors in self._kept]
+        return self._thin
 
     def join(self) -> None:
         """Make one block of all, where starting work on a block is what takes time."""
@@ -84,10 +91,9 @@ class LocalHeld(Held):
             self.look_at(1)
 
     def turned(self, axes: Array) -> Held:
-        lists = [self._kept] if self._looked is self._kept else [self._kept, self._looked]
-        for vectors in lists:
-            for i, block in enumerate(vectors):  # one at a time: memory stays flat
-                vectors[i] = turn(block, axes, self._task.kernels)
+        for blocks in (self._kept, self._thin or []):
+            for i, block in enumerate(blocks):  # where they lie: memory stays flat
+                blocks[i] = turn(block, axes, self._task.kernels, reuse=True)
         self._axes = axes if self._axes is None else self._axes @ axes
         return self
 
@@ -111,7 +117,7 @@ class LocalHeld(Held):
 
     def total(self, query: Query, whole: bool = False) -> Ints:
         if not whole:
-            parts: Iterable[Vectors] = self._looked
+            parts: Iterable[Vectors] = self._looked()
         else:
             parts = self._kept if self._stride == 1 else self._vectors()
         totals = [totals_of_vectors(vectors, query, self._task.kernels) for vectors in parts]

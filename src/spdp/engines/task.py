@@ -154,14 +154,15 @@ def totals_of_vectors(vectors: Vectors, query: Query, kernels: str | None) -> In
     return query.over(vectors.rows, kernels_for(vectors.Y, kernels))
 
 
-def turn(vectors: Vectors, axes: Array, kernels: str | None) -> Vectors:
-    """Vectors in coordinates along other axes."""
-    chosen = kernels_for(vectors.Y, kernels)
-    return vectors._replace(Y=chosen.rotate(vectors.Y, np.zeros(len(axes)), axes))
+def turn(vectors: Vectors, axes: Array, kernels: str | None, reuse: bool = False) -> Vectors:
+    """Vectors in coordinates along other axes; ``reuse`` gives up those given."""
+    Y, zero = vectors.Y, np.zeros(len(axes))
+    turned = kernels_for(Y, kernels).rotate(Y, zero, axes, out=Y if reuse else None)
+    return vectors._replace(Y=turned)
 
 
 def thinned(vectors: Vectors, stride: int) -> Vectors:
-    """Every so many-th of a block's vectors."""
+    """Every so many-th of a block's vectors, side by side: they are looked at often."""
     Y = vectors.Y[::stride].copy()
     columns: Any = (None if part is None else part[::stride] for part in vectors.beside)
     return Vectors(Y, len(Y), None, Beside(*columns))

@@ -16,9 +16,18 @@ from importlib import import_module
 from typing import Any
 
 from spdp.errors import ParameterError
-from spdp.kernels.base import RECORD_NORM, Kernels, Region, Status, dimension, size_of
+from spdp.kernels.base import (
+    PRODUCT_NORM,
+    RECORD_NORM,
+    Kernels,
+    Region,
+    Status,
+    dimension,
+    size_of,
+)
 
 __all__ = [
+    "PRODUCT_NORM",
     "RECORD_NORM",
     "Kernels",
     "Region",

@@ -28,6 +28,21 @@ def run_vectors(
     absolute: bool = False,
     total: NDArray[Any] | None = None,
     distance: NDArray[Any] | None = None,
+    codes: NDArray[Any] | None = None,
+) -> None: ...
+def run_products(
+    y: NDArray[Any],
+    center: NDArray[Any],
+    inverse: NDArray[Any],
+    radius: float,
+    total: NDArray[Any],
+) -> None: ...
+def run_counts(
+    y: NDArray[Any],
+    center: NDArray[Any],
+    inverse: NDArray[Any],
+    edges: NDArray[Any],
+    total: NDArray[Any],
 ) -> None: ...
 def add_rows(q: NDArray[Any], rows: NDArray[Any], out: NDArray[Any]) -> None: ...
 def rotate(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from spdp.kernels import constants
 
 __all__ = [
+    "PRODUCT_NORM",
     "RECORD_NORM",
     "Kernels",
     "OwnKernels",
@@ -33,6 +34,7 @@ Ints = NDArray[np.int64]
 Codes = NDArray[np.uint8]
 
 RECORD_NORM = 1 << constants.LATTICE_BITS  # largest ℓ2 norm of an encoded record
+PRODUCT_NORM = 1 << constants.PRODUCT_BITS  # and of one that is multiplied with itself
 SQRT2 = float(np.sqrt(2.0))
 
 
@@ -75,7 +77,8 @@ class Kernels(Protocol):
     callers decide what an unusable matrix means. What a kernel makes of a matrix
     depends on that matrix alone, never on its neighbours in the stack.
 
-    A module may also have ``OWN``, kernels of other charts by the charts' names.
+    A module may also have ``OWN``, kernels of other charts by the charts' names,
+    and ``product_sum`` and ``count_beyond`` for queries that can do without them.
     """
 
     NAME: str
@@ -115,8 +118,11 @@ class Kernels(Protocol):
     ) -> Ints:
         """Sum of the lattice points of z = (y − center)/width, or of |z|, in a ball."""
 
-    def rotate(self, Y: Array, center: Array, axes: Array) -> Array:
-        """Rows (y − center)·axes, each computed on its own."""
+    def rotate(self, Y: Array, center: Array, axes: Array, out: Array | None = None) -> Array:
+        """Rows (y − center)·axes, each computed on its own.
+
+        ``out`` is memory that may be used for them; it may be that of Y.
+        """
 
     def vector_norms(self, Y: Array, center: Array, width: Array) -> Array:
         """‖(y − center)/width‖ of each row."""

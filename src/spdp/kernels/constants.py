@@ -4,6 +4,7 @@ Each stands here once.
 """
 
 LATTICE_BITS = 30  # a record's integer vector has norm at most 2**30
+PRODUCT_BITS = 14  # and at most 2**14 where it is multiplied with itself
 # what became of one matrix
 OK = 0
 NOT_FINITE = 1

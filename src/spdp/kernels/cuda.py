@@ -241,18 +241,18 @@ def vector_norms(Y: Any, center: Any, width: Any) -> Any:
     return out
 
 
-def rotate(Y: Any, center: Any, axes: Any) -> Any:
+def rotate(Y: Any, center: Any, axes: Any, out: Any = None) -> Any:
     A, V = asarray(Y, np.float64), asarray(axes, np.float64)
     m, d = A.shape
-    out, home = cupy.empty_like(A), cupy.asarray(center, np.float64)
+    turned, home = cupy.empty_like(A), cupy.asarray(center, np.float64)
     if m and d <= FEW:
         grid = min(-(-m // ROW_THREADS), 16 * _processors(A.device.id))
         kernel = _kernel("few_turns", f"-DSPDP_D={d}")
-        kernel((grid,), (ROW_THREADS,), (np.int64(m), A, home, V, out))
+        kernel((grid,), (ROW_THREADS,), (np.int64(m), A, home, V, turned))
     elif m:
         grids = (-(-m // TILE), -(-d // TILE))
-        _kernel("row_turns")(grids, (256,), (np.int64(m), np.int32(d), A, home, V, out))
-    return out
+        _kernel("row_turns")(grids, (256,), (np.int64(m), np.int32(d), A, home, V, turned))
+    return turned
 
 
 def _on_host(name: str) -> Any:

@@ -19,13 +19,13 @@ from spdp.kernels.base import (
     unit_slack,
     working_dtype,
 )
-from spdp.kernels.reference import encode_vectors
 
 __all__ = [
     "MAX_K",
     "NAME",
     "OWN",
     "add_rows",
+    "count_beyond",
     "eigh",
     "encode",
     "encode_vectors",
@@ -34,6 +34,7 @@ __all__ = [
     "log_sum",
     "log_vectors",
     "logm",
+    "product_sum",
     "rotate",
     "threads",
     "vector_norms",
@@ -198,23 +199,51 @@ def lattice_sum(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
     return total, status
 
 
+def _rows(Y: Array) -> Array:
+    """Rows as the kernels read them: each without gaps, the next one further on."""
+    A = np.asarray(Y, np.float64)
+    further, step = A.strides
+    fine = A.flags.aligned and step == 8 and further >= 8 * A.shape[1] and further % 8 == 0
+    return A if fine else np.ascontiguousarray(A)
+
+
+def encode_vectors(Y: Array, center: Array, radius: float) -> Ints:
+    q = np.empty(Y.shape, np.int64)
+    _native.run_vectors(_rows(Y), center, np.full(Y.shape[1], 1.0 / radius), codes=q)
+    return q
+
+
+def count_beyond(Y: Array, center: Array, width: Array, edges: Array) -> Ints:
+    """How many rows have a ‖z‖ that is not below each edge."""
+    total = np.zeros(len(edges), np.int64)
+    _native.run_counts(_rows(Y), center, 1.0 / width, np.ascontiguousarray(edges), total)
+    return total
+
+
+def product_sum(Y: Array, center: Array, width: Array, radius: float) -> Ints:
+    """Σ q_i·q_j, i ≤ j, of lattice points divided by 2¹⁶ toward zero; 0 elsewhere."""
+    total = np.zeros((Y.shape[1],) * 2, np.int64)
+    _native.run_products(_rows(Y), center, 1.0 / width, radius, total)
+    return total
+
+
 def vector_sum(
     Y: Array, center: Array, width: Array, radius: float, absolute: bool = False
 ) -> Ints:
     total = np.zeros(Y.shape[1], np.int64)
-    _native.run_vectors(np.ascontiguousarray(Y), center, 1.0 / width, radius, absolute, total=total)
+    _native.run_vectors(_rows(Y), center, 1.0 / width, radius, absolute, total=total)
     return total
 
 
-def rotate(Y: Array, center: Array, axes: Array) -> Array:
-    Z = np.empty_like(Y, order="C")
-    _native.rotate(np.ascontiguousarray(Y), center, np.ascontiguousarray(axes), Z)
+def rotate(Y: Array, center: Array, axes: Array, out: Array | None = None) -> Array:
+    Z = np.empty_like(Y, order="C") if out is None else out
+    _native.rotate(_rows(Y), center, np.ascontiguousarray(axes), Z)
     return Z
 
 
 def vector_norms(Y: Array, center: Array, width: Array) -> Array:
     distance = np.empty(len(Y))
-    _native.run_vectors(np.ascontiguousarray(Y), center, 1.0 / width, distance=distance)
+    _native.run_vectors(_rows(Y), center, 1.0 / width, distance=distance)
     return distance
 
 

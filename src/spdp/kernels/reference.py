@@ -215,7 +215,7 @@ def vector_sum(
     return total
 
 
-def rotate(Y: Array, center: Array, axes: Array) -> Array:
+def rotate(Y: Array, center: Array, axes: Array, out: Array | None = None) -> Array:
     """Rows (y − center)·axes.
 
     Coordinate by coordinate: BLAS may round a row by its place among the others.

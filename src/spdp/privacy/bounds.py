@@ -17,9 +17,10 @@ where e = 0. The outcomes are (a) the ellipsoid after the first ê, (b) the elli
 after a fresh second one, (c) the whole domain. P(miss) is at most the sum over these of
 the probability above with each one's own numbers, so the risk is split among the three.
 
-*Shift.* What is released is y moved by a known amount (shrinkage, or an earlier
-estimate mixed in), which is added unless the move keeps coverage (:mod:`.shrink`); and
-then projected onto the domain, a convex set that holds m, which brings it no further
+*Pull and shift.* What is released is y pulled toward a point that was fixed before it
+was seen (shrinkage), which :mod:`spdp.privacy.shrunk` puts in the place of ‖N‖; or y
+moved by a known amount (an earlier estimate mixed in), which is added; and then
+projected onto the domain, a convex set that holds m, which brings it no further
 from m.
 
 *A noisy number.* Where the number n of records is private, the last step sees a noisy
@@ -43,7 +44,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from spdp.privacy.laws import Spec, law_of, weighted_tails
+from spdp.privacy.laws import Spec, quantile, weighted_tails
+from spdp.privacy.shrunk import pulled_reaches
 
 __all__ = ["ELLIPSOID_PART", "RETREAT_PART", "Bound", "Number"]
 
@@ -110,13 +112,16 @@ class Bound:
         Noisy mean excess beyond the last ellipsoid and the standard deviation of its
         noise; 0 where nothing was clipped.
     shift : float
-        How far the last noisy mean was moved, unless the move keeps coverage.
+        How far the last noisy mean was moved.
     slack : float
         What rounding to the lattice can add.
     farthest : float
         A distance to the mean that cannot be exceeded.
     part : float
         Share of the risk that this outcome of the search may use.
+    pull : dict, optional
+        How the last noisy mean was pulled toward a point fixed before it was seen
+        (:func:`spdp.privacy.shrunk.pulled`); ``shift`` does not count that.
     """
 
     noise: Spec
@@ -126,6 +131,7 @@ class Bound:
     slack: float
     farthest: float
     part: float
+    pull: dict[str, float] | None = None
 
     @classmethod
     def shifted(cls, law: Spec, shift: float) -> "Bound":
@@ -139,7 +145,11 @@ class Bound:
     def at(self, confidence: float = 0.95) -> float:
         """Distance below which the error lies with at least this probability."""
         risk = self.part * (1.0 - confidence)
-        alone, *shared = noise_reaches(self.noise, risk * np.array([1.0, *SPLITS]))
+        risks = risk * np.array([1.0, *SPLITS])
+        if self.pull is None:
+            alone, *shared = noise_reaches(self.noise, risks)
+        else:
+            alone, *shared = pulled_reaches(self.pull, risks)
         reach = float(alone)
         if self.excess_sd > 0:  # an excess is never negative: no less than noise alone
             rest = special.ndtri(1.0 - risk * (1.0 - np.array(SPLITS)))
@@ -159,12 +169,13 @@ def noise_reaches(law: Spec, risks: Array) -> Array:
     was tabulated, or Chernoff's bound for risks below its accuracy.
     """
     if law["family"] != "weighted-chi2":
-        return np.asarray(np.sqrt(law_of(law).ppf(1.0 - risks)))
+        return np.asarray(np.sqrt(quantile(law, 1.0 - risks)))
     squares, tails = _table(tuple(law["weights"]))
     place = np.searchsorted(-tails, -risks)  # the first whose tail is at most the risk
-    far = [_chernoff(np.asarray(law["weights"]), risk) for risk in risks]
-    tabulated = np.append(squares, np.inf)[place]
-    return np.asarray(np.sqrt(np.where(risks > SMALLEST_TABULATED, tabulated, far)))
+    reaches = np.append(squares, np.inf)[place]
+    for i in np.flatnonzero(risks <= SMALLEST_TABULATED):
+        reaches[i] = _chernoff(np.asarray(law["weights"]), float(risks[i]))
+    return np.asarray(np.sqrt(reaches))
 
 
 @lru_cache(maxsize=32)

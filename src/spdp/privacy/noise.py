@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 Generator = np.random.Generator | None
 
 LIMIT = (1 << 63) - 1
-FEW = 256  # coordinates a thread draws at least: some three milliseconds
+FEW = 64  # coordinates a thread draws at least: some millisecond
 
 
 def gaussian(total: Ints, scale: float, rng: Generator) -> Ints:

@@ -6,7 +6,7 @@ import numpy as np
 
 from spdp.choices import Adjacency
 from spdp.frame import Frame
-from spdp.kernels import RECORD_NORM, Kernels
+from spdp.kernels import PRODUCT_NORM, RECORD_NORM, Kernels
 from spdp.kernels.place import beside, home, on_device
 from spdp.queries.base import Array, Ints, Query, either, root_upward
 
@@ -14,7 +14,7 @@ __all__ = ["CorrelationSum", "ExcessSum"]
 
 # Norm of a record's vector before it is multiplied with itself, and rows multiplied at
 # once: QᵀQ is then exact even in floating point (2¹²·2²⁸ < 2⁵³), in whatever order.
-FACTOR_NORM = 1 << 14
+FACTOR_NORM = PRODUCT_NORM
 EXACT_ROWS = 1 << 12
 DEVICE_ROWS = 1 << 20  # a device's cache is of no use to it, and 2²⁰·2²⁸ < 2⁵³ as well
 # Weights of diagonal and off-diagonal products; 7² ≤ 2·5² is what the proof needs.
@@ -37,6 +37,15 @@ class CorrelationSum(Query):
     radius: float
 
     def total(self, Y: Array, kernels: Kernels) -> Ints:
+        own = getattr(kernels, "product_sum", None)
+        if own is None:
+            products = self._products(Y, kernels)
+        else:
+            products = own(*self.frame.turned(Y, kernels), self.frame.width, self.radius)
+        upper = products[np.triu_indices(len(products), 1)]
+        return np.concatenate([ON_DIAGONAL * np.diagonal(products), OFF_DIAGONAL * upper])
+
+    def _products(self, Y: Array, kernels: Kernels) -> Ints:
         d = len(self.frame.center)
         products = np.zeros((d, d), np.int64)
         rows = DEVICE_ROWS if on_device(Y) else EXACT_ROWS
@@ -46,8 +55,7 @@ class CorrelationSum(Query):
             p = kernels.encode_vectors(z, np.zeros(d), self.radius)
             q = np.trunc(p / (RECORD_NORM // FACTOR_NORM))
             products += home(q.T @ q).astype(np.int64)
-        upper = products[np.triu_indices(d, 1)]
-        return np.concatenate([ON_DIAGONAL * np.diagonal(products), OFF_DIAGONAL * upper])
+        return products
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         one = ON_DIAGONAL * FACTOR_NORM**2
@@ -91,9 +99,10 @@ class ExcessSum(Query):
             raise ValueError("the weights of an excess query exceed a record's norm")
 
     def total(self, Y: Array, kernels: Kernels) -> Ints:
-        rho = Frame.plain(self.frame.center).norms(Y, kernels)
-        norms = np.maximum(self.frame.norms(Y, kernels), self.radius)
-        inside = rho * (self.radius / norms)
+        norms = self.frame.norms(Y, kernels)
+        clipped = np.flatnonzero(norms > self.radius)  # all others add nothing
+        rho = Frame.plain(self.frame.center).norms(Y[clipped], kernels)
+        inside = rho * (self.radius / norms[clipped])
         sums, powers = [], self.powers or (1,) * len(self.reaches)
         for reach, weight, power in zip(self.reaches, self.weights, powers, strict=True):
             before, after = np.minimum(rho, reach) / reach, inside / reach

@@ -48,20 +48,25 @@ struct ChartKernel {
 struct VectorJob {
     int64_t m = 0, d = 0;
     const double* y = nullptr;
+    int64_t pitch = 0;               // from one row to the next
     const double* center = nullptr;  // (d,)
     const double* inverse = nullptr; // (d,) 1 / width
     double radius = 1;
     bool absolute = false;           // |z| in place of z
     double* distance = nullptr;      // (m,) norms of z before clipping, or null
+    int64_t* codes = nullptr;        // (m, d) lattice points, or null
+    const double* edges = nullptr;   // (edge_count,) of a count by norms
+    int64_t edge_count = 0;
     bool sum = true;                 // whether to add up lattice points
 };
 // Rows z = (y - center) axes of log-vectors y (m, d); each row is computed on its own.
 struct RotateJob {
     int64_t m = 0, d = 0;
     const double* y = nullptr;
+    int64_t pitch = 0;
     const double* center = nullptr;  // (d,)
     const double* axes = nullptr;    // (d, d), row j multiplies coordinate j
-    double* out = nullptr;           // (m, d)
+    double* out = nullptr;           // (m, d); may be y
 };
 typedef void (*RotatePass)(const RotateJob& job, int64_t begin, int64_t end);
 typedef void (*VectorPass)(const VectorJob& job, int64_t begin, int64_t end, int64_t* total);

@@ -23,17 +23,23 @@ using namespace nb::literals;
 namespace baseline {
 extern const spdp::ChartKernel CHARTS[];
 void vector_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
+void product_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
+void count_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
 void rotate_pass(const spdp::RotateJob& job, int64_t begin, int64_t end);
 }
 #ifdef SPDP_X86
 namespace avx2 {
 extern const spdp::ChartKernel CHARTS[];
 void vector_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
+void product_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
+void count_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
 void rotate_pass(const spdp::RotateJob& job, int64_t begin, int64_t end);
 }
 namespace avx512 {
 extern const spdp::ChartKernel CHARTS[];
 void vector_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
+void product_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
+void count_pass(const spdp::VectorJob& job, int64_t begin, int64_t end, int64_t* total);
 void rotate_pass(const spdp::RotateJob& job, int64_t begin, int64_t end);
 }
 #endif
@@ -61,6 +67,9 @@ int64_t chunk_size(int64_t k, bool sums) {
     return std::max<int64_t>(32, 65536 / (k * k * k) / 32 * 32);
 }
 
+// Vectors a thread takes at a time, whole packs of them: some 20 µs of work.
+int64_t rows_at_a_time(int64_t d) { return std::max<int64_t>(16, 65536 / std::max<int64_t>(1, d) / 16 * 16); }
+
 const spdp::ChartKernel* charts() {
 #ifdef SPDP_X86
     if (chosen == "avx512") return avx512::CHARTS;
@@ -81,6 +90,22 @@ spdp::VectorPass vector_pass() {
     if (chosen == "avx2") return avx2::vector_pass;
 #endif
     return baseline::vector_pass;
+}
+
+spdp::VectorPass product_pass() {
+#ifdef SPDP_X86
+    if (chosen == "avx512") return avx512::product_pass;
+    if (chosen == "avx2") return avx2::product_pass;
+#endif
+    return baseline::product_pass;
+}
+
+spdp::VectorPass count_pass() {
+#ifdef SPDP_X86
+    if (chosen == "avx512") return avx512::count_pass;
+    if (chosen == "avx2") return avx2::count_pass;
+#endif
+    return baseline::count_pass;
 }
 
 spdp::RotatePass rotate_pass() {
@@ -195,48 +220,91 @@ void run(int mode, const Input& x, Output<uint8_t> status, std::optional<Output<
     execute(job, log_total, lattice_total);
 }
 
-void run_vectors(const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& y, Vector center, Vector inverse,
-                 double radius, bool absolute, std::optional<Output<int64_t>> total, std::optional<Output<double>> distance) {
+// Vectors (m, d), one after the other or some way apart.
+using Rows = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
+
+int64_t pitch_of(const Rows& y) {
+    if (y.shape(0) == 0) return int64_t(y.shape(1));
+    if (y.shape(1) > 1 && y.stride(1) != 1) throw std::invalid_argument("rows without gaps expected");
+    if (y.shape(0) < 2) return int64_t(y.shape(1));
+    if (y.stride(0) < int64_t(y.shape(1))) throw std::invalid_argument("rows one after the other expected");
+    return y.stride(0);
+}
+
+spdp::VectorJob vector_job(const Rows& y, const Vector& center, const Vector& inverse, double radius) {
     spdp::VectorJob job;
     job.m = int64_t(y.shape(0));
     job.d = int64_t(y.shape(1));
-    if (int64_t(center.size()) != job.d || int64_t(inverse.size()) != job.d || (total && int64_t(total->size()) != job.d) ||
-        (distance && int64_t(distance->size()) != job.m))
+    if (int64_t(center.size()) != job.d || int64_t(inverse.size()) != job.d)
         throw std::invalid_argument("an array has the wrong size");
     job.y = y.data();
+    job.pitch = pitch_of(y);
     job.center = center.data();
     job.inverse = inverse.data();
     job.radius = radius;
-    job.absolute = absolute;
-    job.sum = total.has_value();
-    job.distance = distance ? distance->data() : nullptr;
-    int64_t* sums = total ? total->data() : nullptr;
-    nb::gil_scoped_release release;
-    const int64_t size = std::max<int64_t>(256, 65536 / std::max<int64_t>(1, job.d / 8)), chunks = (job.m + size - 1) / size;
-    const auto pass = vector_pass();
+    return job;
+}
+
+// Runs a pass on all threads; `total` (count,) receives the integers of all of them.
+void pass_over(const spdp::VectorJob& job, spdp::VectorPass pass, int64_t size, int64_t count, int64_t* total) {
+    const int64_t chunks = (job.m + size - 1) / size;
     std::mutex mutex;
     share(chunks, [&](std::atomic<int64_t>& next) {
-        std::vector<int64_t> mine(job.d);
+        std::vector<int64_t> mine(count);
         for (int64_t i; (i = next++) < chunks;) pass(job, i * size, std::min(job.m, (i + 1) * size), mine.data());
         std::lock_guard<std::mutex> lock(mutex);
-        if (sums)
-            for (int64_t j = 0; j < job.d; ++j) sums[j] += mine[j];
+        for (int64_t j = 0; total && j < count; ++j) total[j] += mine[j];
     });
 }
 
-void rotate(const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& y, Vector center, Vector axes,
-            Output<double> out) {
+void run_vectors(const Rows& y, Vector center, Vector inverse, double radius, bool absolute,
+                 std::optional<Output<int64_t>> total, std::optional<Output<double>> distance,
+                 std::optional<Output<int64_t>> codes) {
+    spdp::VectorJob job = vector_job(y, center, inverse, radius);
+    if ((total && int64_t(total->size()) != job.d) || (distance && int64_t(distance->size()) != job.m) ||
+        (codes && int64_t(codes->size()) != job.m * job.d))
+        throw std::invalid_argument("an array has the wrong size");
+    job.absolute = absolute;
+    job.sum = total.has_value();
+    job.distance = distance ? distance->data() : nullptr;
+    job.codes = codes ? codes->data() : nullptr;
+    int64_t* sums = total ? total->data() : nullptr;
+    nb::gil_scoped_release release;
+    pass_over(job, vector_pass(), rows_at_a_time(job.d), job.d, sums);
+}
+
+void run_counts(const Rows& y, Vector center, Vector inverse, Vector edges, Output<int64_t> total) {
+    spdp::VectorJob job = vector_job(y, center, inverse, 1.0);
+    job.edges = edges.data();
+    job.edge_count = int64_t(edges.size());
+    if (int64_t(total.size()) != job.edge_count) throw std::invalid_argument("an array has the wrong size");
+    int64_t* counts = total.data();
+    nb::gil_scoped_release release;
+    pass_over(job, count_pass(), rows_at_a_time(job.d), job.edge_count, counts);
+}
+
+// Sums of products with i <= j, in an array (d, d); few chunks, since each thread has sums of its own to empty.
+void run_products(const Rows& y, Vector center, Vector inverse, double radius, Output<int64_t> total) {
+    const spdp::VectorJob job = vector_job(y, center, inverse, radius);
+    if (int64_t(total.size()) != job.d * job.d) throw std::invalid_argument("an array has the wrong size");
+    int64_t* sums = total.data();
+    nb::gil_scoped_release release;
+    pass_over(job, product_pass(), std::max<int64_t>(1024, rows_at_a_time(job.d)), job.d * job.d, sums);
+}
+
+void rotate(const Rows& y, Vector center, Vector axes, Output<double> out) {
     spdp::RotateJob job;
     job.m = int64_t(y.shape(0));
     job.d = int64_t(y.shape(1));
     if (int64_t(center.size()) != job.d || int64_t(axes.size()) != job.d * job.d || int64_t(out.size()) != job.m * job.d)
         throw std::invalid_argument("an array has the wrong size");
     job.y = y.data();
+    job.pitch = pitch_of(y);
     job.center = center.data();
     job.axes = axes.data();
     job.out = out.data();
     nb::gil_scoped_release release;
-    const int64_t size = std::max<int64_t>(16, 262144 / std::max<int64_t>(1, job.d * job.d)), chunks = (job.m + size - 1) / size;
+    const int64_t size = rows_at_a_time(job.d), chunks = (job.m + size - 1) / size;
     const auto pass = rotate_pass();
     share(chunks, [&](std::atomic<int64_t>& next) {
         for (int64_t i; (i = next++) < chunks;) pass(job, i * size, std::min(job.m, (i + 1) * size));
@@ -278,7 +346,9 @@ NB_MODULE(_native, module) {
                "codes"_a.none() = nb::none(), "weights"_a.none() = nb::none(), "center"_a.none() = nb::none(),
                "log_low"_a = 0.0, "log_high"_a = 0.0, "radius"_a = 1.0, "slack"_a = 0.0, "chart"_a = 0);
     module.def("run_vectors", &run_vectors, "y"_a, "center"_a, "inverse"_a, "radius"_a = 1.0, "absolute"_a = false,
-               "total"_a.none() = nb::none(), "distance"_a.none() = nb::none());
+               "total"_a.none() = nb::none(), "distance"_a.none() = nb::none(), "codes"_a.none() = nb::none());
+    module.def("run_products", &run_products, "y"_a, "center"_a, "inverse"_a, "radius"_a, "total"_a);
+    module.def("run_counts", &run_counts, "y"_a, "center"_a, "inverse"_a, "edges"_a, "total"_a);
     module.def("add_rows", &add_rows, "q"_a, "rows"_a, "out"_a);
     module.def("rotate", &rotate, "y"_a, "center"_a, "axes"_a, "out"_a);
     module.def("charts", [] {

@@ -30,29 +30,23 @@ account.
 """
 
 from dataclasses import replace
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from spdp.charts import Chart
 from spdp.engines import Held
 from spdp.frame import Frame
 from spdp.kernels import Region
 from spdp.privacy.account import Account
-from spdp.privacy.bounds import ELLIPSOID_PART, RETREAT_PART
 from spdp.queries import RECORD_NORM, AbsoluteSum, CorrelationSum, EdgeCount, Histogram
 from spdp.statistics.reference import Reference
+from spdp.statistics.search.last import SETTLED, LastSteps
 from spdp.statistics.search.outside import Outside
 from spdp.statistics.search.shape import axis_frame, principal_frame, spreads
-from spdp.statistics.search.shrink import (
-    COVERED_FROM,
-    shrink,
-    shrink_best,
-    shrink_but,
-)
-from spdp.statistics.search.state import REACH_SHARE, Excess, Found, State, clip
+from spdp.statistics.search.shrink import shrink, shrink_best
+from spdp.statistics.search.state import REACH_SHARE, Found, clip
 from spdp.statistics.search.tail import Tail, tail_edges
 
 __all__ = ["Search"]
@@ -61,6 +55,7 @@ Array = NDArray[np.float64]
 
 # Resolutions n·μ/√d from which a step pays, and up to which a public reference does.
 ROUNDS_FROM, TRACE_FROM, SHAPE_FROM, CORRELATE_FROM, REFERENCE_UP_TO = 4.0, 2.0, 18.0, 30.0, 15.0
+CLEAR_ENOUGH = 800.0  # up to which a ball and the axes in it are looked for among all records
 MANY = 20  # dimensions from which a trace or a ball in a full domain are worth their price
 CORRELATE_UP_TO = 500  # dimensions: beyond, the matrix costs more time than it gains
 # Looking at the edge: records looked at, share of μ² for a noise of 1/20, and how clear
@@ -73,7 +68,6 @@ ROUND_FACTOR, ROUND_FACTOR_SHARP, SHARP = 3.6, 4.0, 15.0
 ROUND_LEAST, ROUND_MOST = 0.015, 0.2
 DISTANCE_PART, DISTANCE_FACTOR, DISTANCE_MOST = 0.2, 10.0, 0.05
 BALL, BALL_WIDE = 0.8, 0.95  # next radius over the typical distance
-SETTLED = 0.12  # squared error of the centre over squared distance that ends the rounds
 SHRUNK = 0.85  # a ball above this share of the last one has stopped shrinking
 WIDE, WIDE_CLEAR = 0.45, 2.0  # distance over the domain's radius, by so many sd of its noise,
 WIDE_FROM = 8.0  # of data that nearly fill it; a ball in there pays from this resolution
@@ -82,23 +76,18 @@ KEPT = 0.23  # of μ², for the last mean at least
 SPREAD_SHARES = (5.0, 0.01, 0.02)
 CORRELATION_SHARES = (12.0, 0.04, 0.08)
 CENTRE_SHARES = (9.0, 0.03, 0.10)
-CORRELATION_BALL = 1.2  # radius over √d, in units of the spreads
+CORRELATION_BALL = 0.7  # radius over √d, in units of the spreads: noise grows with its square
 CENTRE_BALL = 1.2  # radius over the typical distance
 FRAME_FACTOR, FRAME_LEAST, FRAME_MOST = 25.0, 0.002, 0.03  # distance in the shape, over n·μ
 FRAME_CAP = 2.5  # over the distance before
 TAIL_SHARE = 0.04
-# What false alarms of the guard may add to the loss, as a share of it: to measure the
-# excess once more, and to retreat to the whole domain.
-AGAIN, FALSE_ALARM = 0.06, 0.002
-GUARD = 1.0  # squared excess over the whole domain's loss from which to retreat
-SIMILAR = 1.3  # radii up to this ratio estimate the same clipped mean
 # Reference: noise of the check, how well it must fit, next ball, rounds and last ball.
 FIT_FACTOR, FIT_LEAST, FIT_MOST = 10.0, 0.02, 0.12
 FIT, FIT_CLEAR, FIT_BALL, FIT_BLUR, FIT_ROUNDS, FIT_LAST = 0.6, 2.0, 0.9, 0.5, 3, 1.3
 
 
-class Search(State):
-    """One run over ``held``, on ``account``; see :class:`State` for both.
+class Search(LastSteps):
+    """One run over ``held``, on ``account``; see :class:`.State` for both.
 
     Parameters
     ----------
@@ -119,14 +108,11 @@ class Search(State):
         super().__init__(held, account, region)
         self.reference = reference
         self.chart, self.blocks = chart, chart.blocks(chart.size(self.d))
-        # mean over the domain of the first round, and its noise
-        self.first: tuple[Array, float] = (np.zeros(self.d), np.inf)
-        # centre found in the last shape, its noise and radius
-        self.prior: tuple[Array, float, float] | None = None
         self.wide = False  # whether the data nearly fill the domain
 
     def run(self) -> Found:
         """The steps of this module's text."""
+        self.look(CLEAR_ENOUGH)
         outside = self.ask_outside()
         return replace(self.back(self.steps()), outside=outside)
 
@@ -135,18 +121,22 @@ class Search(State):
         if self.reference is not None and self.resolution < REFERENCE_UP_TO and self.fits():
             return self.near_reference()
         if self.resolution < ROUNDS_FROM:
-            return self.whole(trace=self.has_trace() and self.resolution >= TRACE_FROM)
+            return self.whole(self.trace() if self.resolution >= TRACE_FROM else None)
         if not self.find_ball(MAX_ROUNDS):
             return self.filled()
-        if self.resolution >= SHAPE_FROM and not self.wide:
+        shaped = self.resolution >= SHAPE_FROM and not self.wide
+        if shaped:
             self.find_shape()
+        self.look(inf)
+        if shaped:
             self.find_centre()
         radius, loss = self.find_radius()
         return self.guarded(radius, loss)
 
-    def has_trace(self) -> bool:
-        """Whether one direction is the scale of all, and worth being kept apart."""
-        return self.blocks[0].shape[1] == 1 and self.d >= MANY
+    def trace(self) -> Array | None:
+        """The direction that is the scale of all, if it is worth being kept apart."""
+        single = self.blocks[0].shape[1] == 1 and self.d >= MANY
+        return self.blocks[0][:, 0] if single else None
 
     def later_share(self) -> float:
         """What the steps after the rounds will spend before the last one."""
@@ -277,8 +267,6 @@ class Search(State):
         self.radius = FIT_BALL * distance + FIT_BLUR * blur
         return True
 
-    # --- last steps
-
     def near_reference(self) -> Found:
         """A few rounds in the reference's shape, if affordable; then the mean."""
         if self.resolution >= ROUNDS_FROM:
@@ -286,83 +274,3 @@ class Search(State):
             self.radius *= FIT_LAST
         loss = float(self.frame.width @ self.frame.width) * (self.noise() * self.radius) ** 2
         return self.guarded(self.radius, loss)
-
-    def guarded(self, radius: float, loss: float) -> Found:
-        """The mean in the ellipsoid, or over the whole domain if that promises less.
-
-        An excess that is large but not surely so is measured once more.
-        """
-        if loss > self.whole_loss():
-            return self.whole()
-        excess = self.ask_excess(radius)
-        limit, surely = self.limits(excess.sd, loss)
-        if excess.value <= limit:
-            return self.mean(radius, excess, ELLIPSOID_PART)
-        if excess.value <= surely:
-            again = self.ask_excess(radius)
-            both = 0.5 * (excess.value + again.value)
-            if both <= self.limits(again.sd / sqrt(2.0), loss)[1]:
-                return self.mean(radius, again, RETREAT_PART)
-        return self.whole(part=RETREAT_PART)
-
-    def limits(self, sd: float, loss: float) -> tuple[float, float]:
-        """Excess above which it is measured again, and above which to retreat at once.
-
-        A false alarm costs what a mean over the domain, shrunk toward the centre,
-        loses; its probability is chosen such that this adds a given share to the
-        expected ``loss``.
-        """
-        whole = self.whole_loss()
-        if self.prior is None:
-            error = SETTLED * self.distance**2
-        else:
-            error = self.prior[1] ** 2 * float(self.frame.width @ self.frame.width)
-        retreat = whole * error / (whole + error) + 2.0 * whole / self.d
-        least = sqrt(GUARD * whole)
-        first, second = (
-            max(least, sd * float(special.ndtri(1.0 - share / max(retreat / loss, 1.0))))
-            for share in (AGAIN, FALSE_ALARM)
-        )
-        return first, second
-
-    def whole(self, trace: bool = False, part: float = 1.0) -> Found:
-        """A mean over the domain with all that is left, shrunk toward the centre found.
-
-        ``trace`` keeps the trace out of the shrinkage.
-        """
-        z, sigma = self.ask_mean("mean", Frame.plain(self.home), self.far, 1.0, whole=True)
-        v = self.home + z - self.frame.center
-        offset = shrink_but(v, sigma, self.blocks[0][:, 0]) if trace else shrink(v, sigma)[0]
-        shift = 0.0 if self.d > COVERED_FROM else float(np.linalg.norm(offset - v))
-        y = self.inside(self.frame.center + offset)
-        return Found(y, self.bound(y, np.full(self.d, sigma**2), shift, self.far, part=part))
-
-    def filled(self) -> Found:
-        """The data fill the domain: two means over it, shrunk toward its centre."""
-        z, sigma = self.ask_mean("mean", Frame.plain(self.home), self.far, 1.0, whole=True)
-        first, first_sigma = self.first
-        weight = sigma**2 / (sigma**2 + first_sigma**2)
-        both = (1 - weight) * z + weight * first
-        offset, _ = shrink(both, sigma * sqrt(1 - weight))
-        y = self.inside(self.home + offset)
-        shift = float(np.linalg.norm(offset - z))
-        return Found(y, self.bound(y, np.full(self.d, sigma**2), shift, self.far))
-
-    def mean(self, radius: float, excess: Excess, part: float) -> Found:
-        """The clipped mean with all that is left."""
-        z, sigma = self.ask_mean("mean", self.frame, radius, 1.0, whole=True)
-        y = last = self.frame.back(z)
-        covered = False
-        if self.prior is None:
-            y = self.frame.back(shrink(z, sigma)[0])
-            covered = self.d >= COVERED_FROM and float(np.ptp(self.frame.width)) == 0.0
-        elif radius <= SIMILAR * self.prior[2]:
-            weight = sigma**2 / (sigma**2 + self.prior[1] ** 2)
-            y = (1 - weight) * last + weight * self.prior[0]
-        shift = 0.0 if covered else float(np.linalg.norm(y - last))
-        y = self.inside(y)
-        bounds = [
-            self.bound(y, (self.frame.width * sigma) ** 2, shift, radius, *pair, part)
-            for pair in ((excess.value, excess.sd), (excess.within, excess.within_sd))
-        ]
-        return Found(y, bounds[0], bounds[1], self.frame.center, excess.reach)

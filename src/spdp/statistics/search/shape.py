@@ -15,7 +15,7 @@ __all__ = ["axis_frame", "cleaned", "principal_frame", "spreads"]
 
 Array = NDArray[np.float64]
 
-SEEN = 1.1  # eigenvalues above this multiple of the noise's spectral edge are believed
+SEEN = 1.0  # eigenvalues above this multiple of the noise's spectral edge are believed
 ABSOLUTE = 1.25  # standard deviation of a Gaussian coordinate over its mean absolute value
 NARROWEST = 0.02  # of the widest, so that no unit rests on noise alone
 CLEAR = 2.5  # standard deviations of noise below which a spread is not believed

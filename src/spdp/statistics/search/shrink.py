@@ -18,7 +18,7 @@ some other c.
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COVERED_FROM", "shrink", "shrink_best", "shrink_but"]
+__all__ = ["COVERED_FROM", "shrink", "shrink_best", "shrinkage"]
 
 Array = NDArray[np.float64]
 
@@ -26,25 +26,26 @@ COVERED_FROM = 4  # shrunk dimensions from which coverage is kept
 DOUBT = 0.25  # of the square that shrinkage removed, taken for error at least
 
 
-def shrink(v: Array, sigma: float, p: int | None = None) -> tuple[Array, float]:
-    """James–Stein estimate (1 − (p − 2)σ²/‖v‖²)₊·v and its likely squared error.
+def shrinkage(v: Array, sigma: float, p: int | None = None) -> float:
+    """James and Stein's factor (1 − (p − 2)σ²/‖v‖²)₊.
 
     ``p`` is the dimension of the space v varies in, that of v itself unless given.
     Below three dimensions nothing is shrunk.
     """
-    p = len(v) if p is None else p
-    square = float(v @ v)
+    p, square = len(v) if p is None else p, float(v @ v)
+    if p < 3 or square == 0.0:
+        return 1.0
+    return max(0.0, 1.0 - (p - 2) * sigma**2 / square)
+
+
+def shrink(v: Array, sigma: float) -> tuple[Array, float]:
+    """James–Stein estimate of a mean and its likely squared error."""
+    p, square = len(v), float(v @ v)
     if p < 3 or square == 0.0:
         return v, p * sigma**2
-    removed = (p - 2) * sigma**2
-    factor = max(0.0, 1.0 - removed / square)
-    return factor * v, max(factor * p * sigma**2, DOUBT * min(square, removed))
-
-
-def shrink_but(v: Array, sigma: float, kept: Array) -> Array:
-    """All of v shrunk but its component along the unit vector ``kept``."""
-    along = kept * float(kept @ v)
-    return np.asarray(along + shrink(v - along, sigma, len(v) - 1)[0])
+    factor = shrinkage(v, sigma)
+    error = max(factor * p * sigma**2, DOUBT * min(square, (p - 2) * sigma**2))
+    return factor * v, error
 
 
 def shrink_best(v: Array, sigma: float, bases: list[Array]) -> tuple[Array, float]:

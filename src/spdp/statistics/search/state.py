@@ -25,7 +25,7 @@ __all__ = ["Excess", "Found", "State", "clip", "resolution"]
 
 Array = NDArray[np.float64]
 
-# Resolution beyond which the search need not look at all records to find its way.
+# Resolution beyond which a search need not look at all records to find its way.
 SHARP_ENOUGH = 1500.0
 EXCESS_FACTOR, EXCESS_LEAST, EXCESS_MOST = 3.0, 0.03, 0.07  # share of μ²: factor/d
 REACH_SHARE, REACH = 0.008, 3.0  # share and reach (over the distance) of the second excess
@@ -85,12 +85,22 @@ class State:
     def __init__(self, held: Held, account: Account, region: Region) -> None:
         self.held, self.account, self.region = held, account, region
         self.mu = float(account.mu)
-        held.look_at(max(1, int(resolution(held.m, held.d, self.mu) / SHARP_ENOUGH)))
-        self.n, self.m, self.d = int(held.n), int(held.m), int(held.d)
+        held.look_at(1)
+        self.n, self.kept, self.d = int(held.n), int(held.m), int(held.d)
+        self.look(SHARP_ENOUGH)
         self.home, self.far = np.asarray(region.center), float(region.radius)
-        self.resolution = resolution(self.m, self.d, self.mu)
         self.frame, self.radius, self.distance = Frame.plain(self.home), self.far, self.far
         self.axes: Array | None = None  # of the coordinates that all of this is given in
+
+    def look(self, enough: float) -> None:
+        """Look at no more records than keep the resolution above ``enough``.
+
+        Every so many-th, by places and public numbers only: a query over a part of the
+        records is no more sensitive than one over all.
+        """
+        self.held.look_at(max(1, int(resolution(self.kept, self.d, self.mu) / enough)))
+        self.m = int(self.held.m)
+        self.resolution = resolution(self.m, self.d, self.mu)
 
     def turn(self, frame: Frame) -> Frame:
         """Go over to coordinates along a frame's axes; the frame as seen in them."""
@@ -195,9 +205,11 @@ class State:
         excess: float = 0.0,
         sd: float = 0.0,
         part: float = 1.0,
+        pull: dict[str, float] | None = None,
     ) -> Bound:
         """The bound on the error of y; rounding loses a step per coordinate."""
         step = radius * float(self.frame.width.max()) / RECORD_NORM
         farthest = self.far + float(np.linalg.norm(y - self.home))
         slack = 2.0 * sqrt(self.d) * step
-        return Bound(weighted_chi2_law(variances), excess, sd, shift, slack, farthest, part)
+        law = weighted_chi2_law(variances)
+        return Bound(law, excess, sd, shift, slack, farthest, part, pull)

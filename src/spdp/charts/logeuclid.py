@@ -1,6 +1,6 @@
 r"""The log-Euclidean metric: y = vecd Logm X, ρ(X, Y) = ‖Logm X − Logm Y‖_F."""
 
-from math import log
+from math import isfinite, log
 from typing import Any
 
 import numpy as np
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from spdp.charts.base import EDGE, Chart, at_center, clip_to_ball, diagonal_blocks
 from spdp.charts.spectra import largest_eigenvalue, trace_ball
-from spdp.geometry import expm, logm, vecd
-from spdp.kernels import Kernels, Region, dimension, size_of
+from spdp.geometry import logm, vecd
+from spdp.kernels import Kernels, Region, dimension, kernels_for, size_of
 from spdp.kernels.base import Array, Codes, Ints, compose, invvecd, upper_triangle
 from spdp.kernels.base import vecd as vecd_exact
 
@@ -86,21 +86,23 @@ class LogEuclidean(Chart):
         A matrix of float64 numbers resolves eigenvalues down to about k·2⁻⁵² of the
         largest. Most vectors are far from both limits and are returned as they are.
         """
-        spread = -log(8.0 * self.size(v.shape[-1]) * EPS)
-        if np.vdot(v, v) <= (0.5 * spread) ** 2:  # no eigenvalue exceeds the norm
+        if np.vdot(v, v) <= (0.5 * _spread(self.size(v.shape[-1]))) ** 2:
+            return v  # no eigenvalue exceeds the norm
+        S = self.unfold(v)
+        w = np.linalg.eigvalsh(S)
+        if (clamped(w) == w).all():
             return v
-        w, V = np.linalg.eigh(self.unfold(v))
-        top = np.clip(w[..., -1:], -LARGEST_LOG + spread, LARGEST_LOG)
-        clamped = np.clip(w, top - spread, top)
-        return v if (clamped == w).all() else self.fold(compose(V, clamped))
+        w, V = np.linalg.eigh(S)
+        return self.fold(compose(V, clamped(w)))
 
     def matrices(self, v: Array) -> Array:
         """Expm(invvecd v), positive definite in float64 whatever v is."""
+        if v.ndim == 1 and self.size(len(v)) >= ALONE:
+            w, V = np.linalg.eigh(invvecd(v))
+            return np.asarray(compose(V, np.exp(clamped(w))))
         S = invvecd(self.representable(v))
-        if S.ndim == 2 and len(S) >= ALONE:
-            w, V = np.linalg.eigh(S)
-            return np.asarray(compose(V, np.exp(w)))
-        return expm(S)
+        E, _ = kernels_for(S).expm(S.reshape(-1, *S.shape[-2:]))
+        return E.reshape(S.shape)
 
     def ball(self, center: Array | None, radius: float, k: int) -> Region:
         at = np.zeros(self.dimension(k)) if center is None else center
@@ -142,7 +144,7 @@ class LogEuclidean(Chart):
     def at_edge(self, Y: Array, region: Region, kernels: Kernels) -> NDArray[np.bool_]:
         """At the ball's surface, or with an eigenvalue at an end of the interval."""
         edge = super().at_edge(Y, region, kernels)
-        if np.isfinite(region.log_low):
+        if isfinite(region.log_low):
             lowest, highest = self.extremes(Y, kernels)
             slack = EDGE * (region.log_high - region.log_low)
             edge |= lowest <= region.log_low + slack
@@ -157,7 +159,7 @@ class LogEuclidean(Chart):
         result lies in both: the centre has log-eigenvalues in the interval, and the
         second step moves straight toward it.
         """
-        if np.isfinite(region.log_low):
+        if isfinite(region.log_low):
             away = v - region.center  # no eigenvalue is further from the middle than its norm
             if np.vdot(away, away) <= (0.5 * (region.log_high - region.log_low)) ** 2:
                 return v
@@ -174,6 +176,18 @@ class LogEuclidean(Chart):
         t, k = float(region.center[0]), self.size(len(region.center))
         farthest = max(region.log_high - t, t - region.log_low)
         return k * farthest * farthest > (region.radius * (1.0 + 1e-12)) ** 2
+
+
+def _spread(k: int) -> float:
+    """Of log-eigenvalues that a k×k matrix of float64 numbers resolves."""
+    return -log(8.0 * k * EPS)
+
+
+def clamped(w: Array) -> Array:
+    """Ascending log-eigenvalues (..., k) brought into what float64 numbers can hold."""
+    spread = _spread(w.shape[-1])
+    top = np.clip(w[..., -1:], -LARGEST_LOG + spread, LARGEST_LOG)
+    return np.asarray(np.clip(w, top - spread, top))
 
 
 def log_sinhc(u: Array) -> Array:

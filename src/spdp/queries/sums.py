@@ -64,7 +64,10 @@ class VectorSum(Query):
         return (
             self.radius == region.radius
             and self.frame.axes is None
-            and np.array_equal(self.frame.center, region.center)
+            and (
+                self.frame.center is region.center
+                or np.array_equal(self.frame.center, region.center)
+            )
             and bool((self.frame.width == 1.0).all())
         )
 

@@ -164,6 +164,7 @@ class Account:
         self._ledger, self._label = ledger, label
         self._entry: int | None = None
         self._spent = Fraction(0)  # of μ², or all of ε
+        self._left: float | None = None  # as a share, where it was asked for
 
     @property
     def mu(self) -> float:
@@ -175,7 +176,9 @@ class Account:
     @property
     def left(self) -> float:
         """Share of μ² not yet spent."""
-        return float(1 - self._spent / _squared(self.mu))
+        if self._left is None:
+            self._left = float(1 - self._spent / _squared(self.mu))
+        return self._left
 
     @property
     def mu_spent(self) -> float | None:
@@ -229,6 +232,7 @@ class Account:
         else:  # a replacement is a removal and an addition
             self._commit(mu=self.mu * (1.0 if self.adjacency is Adjacency.REPLACE_ONE else 2.0))
         self._spent = self._spent + _squared(charged) if self.steps else _squared(charged)
+        self._left = None
         noisy = noise.gaussian(exact, scale, self._rng)
         return Answer(noisy.astype(np.float64), scale), {"mu": charged}
 

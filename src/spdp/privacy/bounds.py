@@ -27,7 +27,7 @@ within reach x, and the same bound holds for the distance to the mean of the pul
 records.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from spdp.privacy.laws import Spec, law_of, weighted_tails
+from spdp.privacy.laws import Spec, quantile, weighted_tails
 
 __all__ = ["ELLIPSOID_PART", "RETREAT_PART", "Bound"]
 
@@ -103,7 +103,7 @@ class Bound:
 
     def describe(self) -> dict[str, Any]:
         """JSON-ready parts, from which :meth:`at` can be computed again."""
-        return asdict(self)
+        return dict(vars(self))
 
 
 def noise_reaches(law: Spec, risks: Array) -> Array:
@@ -113,12 +113,13 @@ def noise_reaches(law: Spec, risks: Array) -> Array:
     was tabulated, or Chernoff's bound for risks below its accuracy.
     """
     if law["family"] != "weighted-chi2":
-        return np.asarray(np.sqrt(law_of(law).ppf(1.0 - risks)))
+        return np.asarray(np.sqrt(quantile(law, 1.0 - risks)))
     squares, tails = _table(tuple(law["weights"]))
     place = np.searchsorted(-tails, -risks)  # the first whose tail is at most the risk
-    far = [_chernoff(np.asarray(law["weights"]), risk) for risk in risks]
-    tabulated = np.append(squares, np.inf)[place]
-    return np.asarray(np.sqrt(np.where(risks > SMALLEST_TABULATED, tabulated, far)))
+    reaches = np.append(squares, np.inf)[place]
+    for i in np.flatnonzero(risks <= SMALLEST_TABULATED):
+        reaches[i] = _chernoff(np.asarray(law["weights"]), float(risks[i]))
+    return np.asarray(np.sqrt(reaches))
 
 
 @lru_cache(maxsize=32)

@@ -20,6 +20,7 @@ __all__ = [
     "law_of",
     "mean_law",
     "mean_of",
+    "quantile",
     "quantiles",
     "stretched_laplace_law",
     "weighted_chi2_law",
@@ -102,6 +103,11 @@ def mean_of(spec: Spec) -> float:
     return float(_family(spec).mean(spec))
 
 
+def quantile(spec: Spec, levels: Array) -> Array:
+    """Quantiles of a law, without building it where there is a formula."""
+    return np.asarray(_family(spec).quantile(spec, levels))
+
+
 def quantiles(spec: Spec) -> dict[str, float]:
     """The quantiles every certificate states."""
     if "scale" not in spec:
@@ -116,7 +122,7 @@ def _unit_quantiles(spec: tuple[tuple[str, Any], ...]) -> dict[str, float]:
 
 
 def _quantiles(spec: Spec) -> dict[str, float]:
-    values = _family(spec).quantile(spec, np.array(LEVELS) / 100)
+    values = quantile(spec, np.array(LEVELS) / 100)
     return {f"{level}%": float(value) for level, value in zip(LEVELS, values, strict=True)}
 
 

@@ -87,6 +87,9 @@ class Hermitian(LogEuclidean):
         w, _, _ = kernels.eigh(doubled(self.unfold(Y)))
         return w[:, 0], w[:, -1]
 
+    def edge_count(self, Y: Array, region: Region, kernels: Kernels, stride: int = 1) -> int:
+        return Chart.edge_count(self, Y, region, kernels, stride)
+
     def blocks(self, k: int) -> list[Array]:
         """Trace, traceless diagonal, real and imaginary parts off the diagonal."""
         *first, rest = super().blocks(k)

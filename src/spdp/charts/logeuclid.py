@@ -10,7 +10,7 @@ from spdp.charts.base import EDGE, Chart, at_center, clip_to_ball, diagonal_bloc
 from spdp.charts.spectra import largest_eigenvalue, trace_ball
 from spdp.geometry import logm, vecd
 from spdp.kernels import Kernels, Region, dimension, kernels_for, size_of
-from spdp.kernels.base import Array, Codes, Ints, compose, invvecd, upper_triangle
+from spdp.kernels.base import Array, Codes, Ints, compose, fused, invvecd, upper_triangle
 from spdp.kernels.base import vecd as vecd_exact
 
 __all__ = ["LogEuclidean"]
@@ -150,6 +150,11 @@ class LogEuclidean(Chart):
             edge |= lowest <= region.log_low + slack
             edge |= highest >= region.log_high - slack
         return edge
+
+    def edge_count(self, Y: Array, region: Region, kernels: Kernels, stride: int = 1) -> int:
+        if whole := fused(kernels, "edge_count"):
+            return int(whole(Y, region, self.size(Y.shape[1]), EDGE, stride))
+        return super().edge_count(Y, region, kernels, stride)
 
     def project(self, v: Array, region: Region) -> Array:
         """Log-eigenvalues clipped to the interval, then the vector to the ball.

@@ -76,13 +76,6 @@ class LocalHeld(Held):
         self._looked = self._kept if thin is None else thin
         self.m = sum(vectors.m for vectors in self._looked)
 
-    def join(self) -> None:
-        """Make one block of all, where starting work on a block is what takes time."""
-        if self._stride == 1 and len(self._kept) > 1:
-            together = np.concatenate([vectors.Y for vectors in self._kept])
-            self._kept = [Vectors(together, len(together), None)]
-            self.look_at(1)
-
     def turned(self, axes: Array) -> Held:
         lists = [self._kept] if self._looked is self._kept else [self._kept, self._looked]
         for vectors in lists:

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 __all__ = ["track"]
@@ -14,16 +14,20 @@ PATIENCE = 1.0  # seconds after which work is long enough to deserve a bar
 _shown = False
 
 
-@contextmanager
-def track(description: str, total: float | None) -> Iterator[Callable[[float], None]]:
+SILENT = nullcontext(lambda amount: None)
+
+
+def track(description: str, total: float | None) -> AbstractContextManager[Callable[[float], None]]:
     """Give a function that records how much was done.
 
     A bar with rate and time left appears after a second.
     """
+    return SILENT if _shown or not sys.stderr.isatty() else _tracked(description, total)
+
+
+@contextmanager
+def _tracked(description: str, total: float | None) -> Iterator[Callable[[float], None]]:
     global _shown
-    if _shown or not sys.stderr.isatty():
-        yield lambda amount: None
-        return
     _shown = True
     started = time.monotonic()
     done = 0.0

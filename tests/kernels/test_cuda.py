@@ -6,6 +6,7 @@ import pytest
 from spdp import Ball, EigenvalueBounds, private_mean
 from spdp.charts import chart_of
 from spdp.choices import OnInvalid
+from spdp.data import source as source_module
 from spdp.data.source import as_source
 from spdp.engines import engine_for
 from spdp.errors import InvalidMatrixError, ParameterError
@@ -16,6 +17,7 @@ from spdp.queries import (
     AbsoluteSum,
     CorrelationSum,
     DistanceSum,
+    EdgeCount,
     ExcessSum,
     Histogram,
     VectorSum,
@@ -149,6 +151,7 @@ def test_queries_run_where_the_vectors_lie(d):
             Histogram("q", frame, np.array([0.5, 1.0, 2.0, 4.0])),
             CorrelationSum("q", frame, 2.0),
             ExcessSum("q", frame, 1.0, (9.0, 5.0), (1 << 29, 1 << 28)),
+            ExcessSum("q", frame, 1.0, (9.0, 5.0), (1 << 29, 1 << 28), (1, 2)),
         ):
             there = query.total(cupy.asarray(Y), cuda)
             here = query.total(Y, reference)
@@ -157,10 +160,48 @@ def test_queries_run_where_the_vectors_lie(d):
             assert np.abs(there - here).max() <= slack
 
 
+@pytest.mark.parametrize("k", [2, 3, 9, 20])
+@pytest.mark.parametrize("stride", [1, 3])
+def test_the_edge_is_seen_where_the_vectors_lie(k, stride):
+    """Of records, some of which clipping has put there."""
+    chart = chart_of("logeuclid")
+    X = covariances(np.random.default_rng(k), 500, k)
+    lowest = float(np.median(np.linalg.eigvalsh(X)[:, 0]))
+    farthest = float(np.median(np.linalg.norm(chart.vector(X), axis=1)))
+    for domain in (EigenvalueBounds(lowest, 1e3), Ball(farthest)):
+        region = domain.region(k)
+        Y, _ = chart.vectors(X, region, reference)
+        query = EdgeCount("edge", chart, region, stride)
+        here = query.total(Y, reference)
+        assert 0 < here[0] < len(Y[::stride]) * query.unit
+        np.testing.assert_array_equal(query.total(cupy.asarray(Y), cuda), here)
+
+
+def test_blocks_of_held_vectors_are_looked_at_together(monkeypatch):
+    """Thinned ones are one block; all of them stay the blocks they were read in."""
+    monkeypatch.setattr(source_module, "DEVICE_BYTES", 1 << 16)
+    X = cupy.asarray(covariances(np.random.default_rng(2), 5_000, 3))
+    chart, region, source = chart_of("logeuclid"), DOMAIN.region(3), as_source(X)
+    engine = GpuEngine()
+    held = engine.hold(source, engine.task(source, chart, region, OnInvalid.RAISE), 1 << 30)
+    query = VectorSum("mean", Frame.plain(region.center), region.radius)
+    Y, _ = cuda.log_vectors(X, region.log_low, region.log_high)
+    np.testing.assert_array_equal(held.total(query, True), query.total(Y, cuda))
+    held.look_at(7)
+    assert held.m == len(held._looked[0].Y)
+    assert len(held._kept) > 1
+    axes, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((6, 6)))
+    turned = held.turned(axes)
+    there = turned.total(DistanceSum("q", Frame.plain(np.zeros(6)), 5.0), True)
+    here = DistanceSum("q", Frame.plain(np.zeros(6)), 5.0).total(Y.get(), reference)
+    assert abs(int(there[0]) - int(here[0])) <= 2 * len(X)
+
+
 def held_total(X, k, engine):
     chart, region = chart_of("logeuclid"), DOMAIN.region(k)
     source = as_source(X)
-    held = engine_for(source, engine).hold(source, chart, region, OnInvalid.RAISE, 1 << 30)
+    works = engine_for(source, engine)
+    held = works.hold(source, works.task(source, chart, region, OnInvalid.RAISE), 1 << 30)
     query = VectorSum("mean", Frame.plain(region.center), region.radius)
     return held.total(query, True), held.n
 

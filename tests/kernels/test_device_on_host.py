@@ -15,8 +15,11 @@ import numpy as np
 import pytest
 
 from spdp import Ball, EigenvalueBounds
+from spdp.frame import Frame
 from spdp.kernels import RECORD_NORM, Region, Status, dimension, reference
+from spdp.kernels.base import vecd
 from spdp.kernels.launch import MAX_K, constants_header, launch_for, source
+from spdp.queries import DistanceSum, ExcessSum, Histogram
 
 COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
@@ -59,17 +62,47 @@ class OnHost:
 
     def encode_vectors(self, Y, center, width, radius):
         q = np.empty(Y.shape, np.int64)
-        m, d = Y.shape
-        arrays = map(pointer, (Y, center, 1.0 / width))
-        last = ctypes.c_double(radius), pointer(q)
-        self.library.row_codes(ctypes.c_longlong(m), d, *arrays, *last)
+        self.rows("row_codes", Y, (center, width), ctypes.c_double(radius), pointer(q))
         return q
 
     def vector_norms(self, Y, center, width):
         norms = np.empty(len(Y))
-        arrays = map(pointer, (Y, center, 1.0 / width, norms))
-        self.library.row_norms(ctypes.c_longlong(len(Y)), Y.shape[1], *arrays)
+        self.rows("row_norms", Y, (center, width), pointer(norms))
         return norms
+
+    def rows(self, name, Y, frame, *rest, more=()):
+        """A pass over vectors: what stands in numbers is handed over together."""
+        center, width = frame
+        numbers = np.concatenate([center, 1.0 / np.asarray(width), more])
+        first = ctypes.c_longlong(len(Y)), Y.shape[1], pointer(Y), pointer(numbers)
+        getattr(self.library, name)(*first, *rest)
+
+    def distance_sum(self, Y, center, width, cap):
+        total = np.zeros(1, np.int64)
+        self.rows("row_distances", Y, (center, width), ctypes.c_double(cap), pointer(total))
+        return total
+
+    def histogram(self, Y, center, width, edges):
+        counts = np.zeros(len(edges) + 1, np.int64)
+        self.rows("row_counts", Y, (center, width), len(edges), pointer(counts), more=edges)
+        return counts
+
+    def excess_sum(self, Y, center, width, radius, reaches):
+        sums = np.zeros(len(reaches), np.int64)
+        rest = ctypes.c_double(radius), len(reaches), pointer(sums)
+        self.rows("row_excess", Y, (center, width), *rest, more=np.ravel(reaches))
+        return sums
+
+    def between(self, Y, k, low, high):
+        found = np.zeros(len(Y), np.uint8)
+        bounds = map(ctypes.c_double, (low, high))
+        size = ctypes.c_longlong(len(Y))
+        self.library.row_between(size, k, pointer(Y), *bounds, pointer(found))
+        return found.astype(bool)
+
+    @property
+    def FUSED(self):
+        return {name: getattr(self, name) for name in ("distance_sum", "histogram", "excess_sum")}
 
 
 def pointer(array):
@@ -194,6 +227,50 @@ def test_vector_passes(device):
     np.testing.assert_allclose(norms, reference.vector_norms(Y, center, width), rtol=1e-13)
     wanted = reference.encode_vectors((Y - center) / width, np.zeros(9), 1.5)
     assert np.abs(device.encode_vectors(Y, center, width, 1.5) - wanted).max() <= 2
+
+
+@pytest.mark.parametrize("d", [1, 6, 45])
+def test_queries_of_the_search_in_one_pass(device, d):
+    """Within rounding of what the queries themselves compute, and in their bounds."""
+    rng = np.random.default_rng(d)
+    Y = rng.standard_normal((300, d))
+    frame = Frame(rng.standard_normal(d), rng.uniform(0.5, 2.0, d))
+    far, near = 40.0, 6.0
+    for query in (
+        DistanceSum("q", frame, 0.8 * np.sqrt(d)),
+        Histogram("q", frame, np.array([0.5, 1.0, 2.0, 4.0, 8.0])),
+        ExcessSum("q", frame, 1.0, (far, near), (1 << 29, 1 << 28)),
+        ExcessSum("q", frame, 1.0, (far, near), (1 << 29, 1 << 28), (1, 2)),
+        ExcessSum("q", frame, 1e9, (2e9,), (RECORD_NORM,)),
+    ):
+        there, here = query.total(Y, device), query.total(Y, reference)
+        assert there.shape == here.shape
+        assert np.abs(there - here).max() <= 2 * len(Y)
+    wide = DistanceSum("q", frame, 1e-9).total(Y, device)
+    np.testing.assert_array_equal(wide, len(Y) * RECORD_NORM)
+
+
+@pytest.mark.parametrize("value", [0.0, 1e308, np.inf, -np.inf, np.nan])
+def test_no_row_adds_more_than_its_query_allows(device, value):
+    Y, frame = np.full((1, 3), value), Frame(np.zeros(3), np.full(3, 0.1))
+    assert 0 <= DistanceSum("q", frame, 2.0).total(Y, device)[0] <= RECORD_NORM
+    assert Histogram("q", frame, np.array([1.0, 2.0])).total(Y, device).sum() == 1 << 20
+    weights = (1 << 29, 1 << 28)
+    for powers in (None, (1, 2)):
+        excess = ExcessSum("q", frame, 1.0, (9.0, 5.0), weights, powers).total(Y, device)
+        assert (excess >= 0).all()
+        assert (excess <= weights).all()
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 9, 20])
+def test_eigenvalues_between_bounds(device, k):
+    rng = np.random.default_rng(k)
+    S = rng.standard_normal((400, k, k))
+    S = 0.5 * (S + S.transpose(0, 2, 1))
+    w = np.linalg.eigvalsh(S)
+    for low, high in ((-1.0, 1.5), (-0.1, 9.0), (-9.0, 0.2), (-99.0, 99.0)):
+        wanted = (w[:, 0] > low) & (w[:, -1] < high)
+        np.testing.assert_array_equal(device.between(vecd(S), k, low, high), wanted)
 
 
 @pytest.mark.parametrize("k", [1, 9, 10, 12, 32, 33, MAX_K])

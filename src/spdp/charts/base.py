@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spdp.blocks import REAL
 from spdp.charts.spectra import largest_eigenvalue
-from spdp.kernels import Kernels, Region
+from spdp.kernels import Kernels, Region, kernels_for
 from spdp.kernels.base import Array, Codes, Ints, own_kernels
 from spdp.kernels.place import beside, home
 
@@ -124,6 +124,11 @@ class Chart(ABC):
         """Whether records lie at the region's edge, where clipping puts them."""
         norms = kernels.vector_norms(Y, region.center, np.ones(Y.shape[1]))
         return np.asarray(norms >= region.radius * (1.0 - EDGE))
+
+    def edge_count(self, Y: Array, region: Region, kernels: Kernels, stride: int = 1) -> int:
+        """How many of every so many-th record lie at the region's edge."""
+        seen = home(Y[::stride].copy())
+        return int(np.count_nonzero(self.at_edge(seen, region, kernels_for(seen))))
 
     def blocks(self, k: int) -> list[Array]:
         """Orthonormal bases (d, p) of groups of coordinates that are of one kind.

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from spdp.blocks import NUMBERS, check_status, matrix_stack
 from spdp.charts.base import Chart
-from spdp.charts.logeuclid import LogEuclidean
+from spdp.charts.logeuclid import LogEuclidean, clamped
 from spdp.kernels import Kernels, Region, dimension, kernels_for
 from spdp.kernels.base import SQRT2, Array, Codes, Ints, compose, invvecd, upper_triangle, vecd
 
@@ -80,12 +80,15 @@ class Hermitian(LogEuclidean):
 
     def matrices(self, v: Array) -> Any:
         """Expm of the logarithms: complex128, equal to its own conjugate transpose."""
-        w, V = np.linalg.eigh(self.unfold(self.representable(v)))
-        return compose(V, np.exp(w))
+        w, V = np.linalg.eigh(self.unfold(v))
+        return compose(V, np.exp(clamped(w)))
 
     def extremes(self, Y: Array, kernels: Kernels) -> tuple[Array, Array]:
         w, _, _ = kernels.eigh(doubled(self.unfold(Y)))
         return w[:, 0], w[:, -1]
+
+    def edge_count(self, Y: Array, region: Region, kernels: Kernels, stride: int = 1) -> int:
+        return Chart.edge_count(self, Y, region, kernels, stride)
 
     def blocks(self, k: int) -> list[Array]:
         """Trace, traceless diagonal, real and imaginary parts off the diagonal."""

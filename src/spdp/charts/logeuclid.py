@@ -1,6 +1,6 @@
 r"""The log-Euclidean metric: y = vecd Logm X, ρ(X, Y) = ‖Logm X − Logm Y‖_F."""
 
-from math import log
+from math import isfinite, log
 from typing import Any
 
 import numpy as np
@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from spdp.charts.base import EDGE, Chart, at_center, clip_to_ball, diagonal_blocks
 from spdp.charts.spectra import largest_eigenvalue, trace_ball
-from spdp.geometry import expm, logm, vecd
-from spdp.kernels import Kernels, Region, dimension, size_of
-from spdp.kernels.base import Array, Codes, Ints, compose, invvecd, upper_triangle
+from spdp.geometry import logm, vecd
+from spdp.kernels import Kernels, Region, dimension, kernels_for, size_of
+from spdp.kernels.base import Array, Codes, Ints, compose, fused, invvecd, upper_triangle
 from spdp.kernels.base import vecd as vecd_exact
 
 __all__ = ["LogEuclidean"]
@@ -86,21 +86,23 @@ class LogEuclidean(Chart):
         A matrix of float64 numbers resolves eigenvalues down to about k·2⁻⁵² of the
         largest. Most vectors are far from both limits and are returned as they are.
         """
-        spread = -log(8.0 * self.size(v.shape[-1]) * EPS)
-        if np.vdot(v, v) <= (0.5 * spread) ** 2:  # no eigenvalue exceeds the norm
+        if np.vdot(v, v) <= (0.5 * _spread(self.size(v.shape[-1]))) ** 2:
+            return v  # no eigenvalue exceeds the norm
+        S = self.unfold(v)
+        w = np.linalg.eigvalsh(S)
+        if (clamped(w) == w).all():
             return v
-        w, V = np.linalg.eigh(self.unfold(v))
-        top = np.clip(w[..., -1:], -LARGEST_LOG + spread, LARGEST_LOG)
-        clamped = np.clip(w, top - spread, top)
-        return v if (clamped == w).all() else self.fold(compose(V, clamped))
+        w, V = np.linalg.eigh(S)
+        return self.fold(compose(V, clamped(w)))
 
     def matrices(self, v: Array) -> Array:
         """Expm(invvecd v), positive definite in float64 whatever v is."""
+        if v.ndim == 1 and self.size(len(v)) >= ALONE:
+            w, V = np.linalg.eigh(invvecd(v))
+            return np.asarray(compose(V, np.exp(clamped(w))))
         S = invvecd(self.representable(v))
-        if S.ndim == 2 and len(S) >= ALONE:
-            w, V = np.linalg.eigh(S)
-            return np.asarray(compose(V, np.exp(w)))
-        return expm(S)
+        E, _ = kernels_for(S).expm(S.reshape(-1, *S.shape[-2:]))
+        return E.reshape(S.shape)
 
     def ball(self, center: Array | None, radius: float, k: int) -> Region:
         at = np.zeros(self.dimension(k)) if center is None else center
@@ -143,7 +145,7 @@ class LogEuclidean(Chart):
         """At the ball's surface, or with an eigenvalue at an end of the interval."""
         norms = kernels.vector_norms(Y, region.center, np.ones(Y.shape[1]))
         edge = norms >= region.radius * (1.0 - EDGE)
-        if np.isfinite(region.log_low):
+        if isfinite(region.log_low):
             slack = EDGE * (region.log_high - region.log_low)
             low, high = region.log_low + slack, region.log_high - slack
             # no eigenvalue is further from the centre's than the norm says (Weyl)
@@ -154,6 +156,11 @@ class LogEuclidean(Chart):
             edge[near] |= (lowest <= low) | (highest >= high)
         return np.asarray(edge)
 
+    def edge_count(self, Y: Array, region: Region, kernels: Kernels, stride: int = 1) -> int:
+        if whole := fused(kernels, "edge_count"):
+            return int(whole(Y, region, self.size(Y.shape[1]), EDGE, stride))
+        return super().edge_count(Y, region, kernels, stride)
+
     def project(self, v: Array, region: Region) -> Array:
         """Log-eigenvalues clipped to the interval, then the vector to the ball.
 
@@ -162,7 +169,7 @@ class LogEuclidean(Chart):
         result lies in both: the centre has log-eigenvalues in the interval, and the
         second step moves straight toward it.
         """
-        if np.isfinite(region.log_low):
+        if isfinite(region.log_low):
             away = v - region.center  # no eigenvalue is further from the middle than its norm
             if np.vdot(away, away) <= (0.5 * (region.log_high - region.log_low)) ** 2:
                 return v
@@ -179,6 +186,18 @@ class LogEuclidean(Chart):
         t, k = float(region.center[0]), self.size(len(region.center))
         farthest = max(region.log_high - t, t - region.log_low)
         return k * farthest * farthest > (region.radius * (1.0 + 1e-12)) ** 2
+
+
+def _spread(k: int) -> float:
+    """Of log-eigenvalues that a k×k matrix of float64 numbers resolves."""
+    return -log(8.0 * k * EPS)
+
+
+def clamped(w: Array) -> Array:
+    """Ascending log-eigenvalues (..., k) brought into what float64 numbers can hold."""
+    spread = _spread(w.shape[-1])
+    top = np.clip(w[..., -1:], -LARGEST_LOG + spread, LARGEST_LOG)
+    return np.asarray(np.clip(w, top - spread, top))
 
 
 def log_sinhc(u: Array) -> Array:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from spdp.blocks import REAL
 from spdp.data.source import Source
 from spdp.engines.local import LocalEngine, LocalHeld
-from spdp.engines.task import Held, Task
+from spdp.engines.task import Held, Task, joined
 from spdp.errors import ParameterError
 from spdp.kernels.base import working_dtype
 
@@ -60,11 +60,12 @@ class GpuEngine(LocalEngine):
                 ) from None
 
     def hold(self, source: Source, task: Task, keep_bytes: int) -> Held:
-        pool = self._cupy.get_default_memory_pool()
-        free = self._cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
-        held = LocalHeld(self, source, task, max(keep_bytes, int(KEPT * free)))
-        held.join()
-        return held
+        needed = None if source.n is None else 8 * source.n * len(task.region.center)
+        if needed is None or needed > keep_bytes:  # asking takes longer than a small search
+            pool = self._cupy.get_default_memory_pool()
+            free = self._cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
+            keep_bytes = max(keep_bytes, int(KEPT * free))
+        return _DeviceHeld(self, source, task, keep_bytes)
 
     def fingerprint(self, source: Source, key: bytes) -> str:
         return LocalEngine().fingerprint(source, key)
@@ -81,6 +82,15 @@ class GpuEngine(LocalEngine):
                 before = now
             if before is not None:
                 yield stage.ready(*before)
+
+
+class _DeviceHeld(LocalHeld):
+    """Vectors on the device, where starting work on a block is what takes time."""
+
+    def look_at(self, stride: int) -> None:
+        super().look_at(stride)
+        if len(self._looked) > 1 and self._looked is not self._kept:
+            self._looked = [joined(self._looked)]
 
 
 class _Batch:

@@ -83,13 +83,6 @@ class LocalHeld(Held):
             self._thin = [thinned(vectors, self._look) for vectors in self._kept]
         return self._thin
 
-    def join(self) -> None:
-        """Make one block of all, where starting work on a block is what takes time."""
-        if self._stride == 1 and len(self._kept) > 1:
-            together = np.concatenate([vectors.Y for vectors in self._kept])
-            self._kept = [Vectors(together, len(together), None)]
-            self.look_at(1)
-
     def turned(self, axes: Array) -> Held:
         for blocks in (self._kept, self._thin or []):
             for i, block in enumerate(blocks):  # where they lie: memory stays flat

@@ -168,6 +168,16 @@ def thinned(vectors: Vectors, stride: int) -> Vectors:
     return Vectors(Y, len(Y), None, Beside(*columns))
 
 
+def joined(parts: Sequence[Vectors]) -> Vectors:
+    """Vectors of several blocks as those of one."""
+    columns: Any = (
+        None if part[0] is None else np.concatenate(part)
+        for part in zip(*(vectors.beside for vectors in parts), strict=True)
+    )
+    Y = np.concatenate([vectors.Y for vectors in parts])
+    return Vectors(Y, len(Y), None, Beside(*columns))
+
+
 def counted(vectors: Vectors) -> Totals:
     """What is known of vectors without looking at them."""
     return Totals([], vectors.m, vectors.fault)

@@ -77,8 +77,8 @@ class Kernels(Protocol):
     callers decide what an unusable matrix means. What a kernel makes of a matrix
     depends on that matrix alone, never on its neighbours in the stack.
 
-    A module may also have ``OWN``, kernels of other charts by the charts' names,
-    and ``product_sum`` and ``count_beyond`` for queries that can do without them.
+    A module may also have ``OWN``, kernels of other charts by the charts' names, and
+    ``FUSED``, whole queries in one pass over vectors.
     """
 
     NAME: str
@@ -135,6 +135,12 @@ def own_kernels(kernels: Kernels, chart: str) -> OwnKernels | None:
     """What kernels have for a chart of that name alone."""
     table: dict[str, OwnKernels] = getattr(kernels, "OWN", {})
     return table.get(chart)
+
+
+def fused(kernels: Kernels, query: str) -> Callable[..., Any] | None:
+    """A query in one pass, where kernels have it."""
+    table: dict[str, Callable[..., Any]] = getattr(kernels, "FUSED", {})
+    return table.get(query)
 
 
 def dimension(k: int) -> int:

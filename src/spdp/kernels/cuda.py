@@ -12,6 +12,7 @@ last digits, as between instruction sets of the CPU.
 """
 
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from spdp.kernels.base import (
     upper_triangle,
     working_dtype,
 )
-from spdp.kernels.launch import MAX_K, Launch, launch_for, source
+from spdp.kernels.launch import MAX_K, WARP, Launch, launch_for, source
 
 try:
     import cupy
@@ -55,6 +56,7 @@ LOGVEC, ENCODE, LATTICE_SUM = range(3)
 OPTIONS = ("--std=c++17", "--diag-suppress=177,128")
 COPIES = 64  # of the sums, so that blocks do not wait for each other
 TILE = 64  # of row_turns
+SHARED_BYTES = 48 << 10  # of a block that asks for nothing special
 FEW = 16  # coordinates up to which a thread turns a row by itself
 ROW_THREADS = 128
 LARGE_BYTES = 256 << 20  # of a batch for cuSOLVER
@@ -75,6 +77,7 @@ def library() -> Any:
     return cupy
 
 
+@lru_cache(maxsize=1)
 def check_device() -> None:
     """Say plainly why there is no GPU to work on, before anything is paid."""
     try:
@@ -209,35 +212,43 @@ def _large_eigen(X: Any) -> tuple[Any, Any, Any]:
     return cupy.log(w) + np.log(2.0) * exponent[:, None], V, code
 
 
-def _rows(name: str, Y: Any, center: Any, width: Any, *rest: Any) -> None:
-    m, d = Y.shape
+def _rows(
+    name: str, Y: Any, frame: tuple[Any, Any], *rest: Any, more: Any = (), shared: int = 0
+) -> None:
+    """One pass over rows (m, d).
+
+    Centre and inverse widths of the frame, and what else is given in numbers, go to the
+    device together: sending each would take longer than the pass.
+    """
+    A = asarray(Y, np.float64)
+    m, d = A.shape
     if m == 0:
         return
-    by = 1.0 / cupy.asarray(width, np.float64)
-    grid = min(-(-m // ROW_THREADS), 16 * _processors(Y.device.id))
-    arguments = (np.int64(m), np.int32(d), Y, cupy.asarray(center, np.float64), by, *rest)
-    _kernel(name)((grid,), (ROW_THREADS,), arguments)
+    center, width = frame
+    numbers = np.concatenate([center, 1.0 / np.asarray(width), more])
+    grid = min(-(-m // ROW_THREADS), 16 * _processors(A.device.id))
+    arguments = (np.int64(m), np.int32(d), A, cupy.asarray(numbers), *rest)
+    _kernel(name)((grid,), (ROW_THREADS,), arguments, shared_mem=shared)
 
 
 def encode_vectors(Y: Any, center: Any, radius: float) -> Any:
-    A = asarray(Y, np.float64)
-    q = cupy.empty(A.shape, np.int64)
-    _rows("row_codes", A, center, np.ones(A.shape[1]), np.float64(radius), q)
+    q = cupy.empty(Y.shape, np.int64)
+    _rows("row_codes", Y, (center, np.ones(Y.shape[1])), np.float64(radius), q)
     return q
 
 
 def vector_sum(Y: Any, center: Any, width: Any, radius: float, absolute: bool = False) -> Any:
-    A = asarray(Y, np.float64)
-    sums = cupy.zeros((COPIES, A.shape[1]), np.int64)
-    rest = (np.float64(radius), np.int32(absolute), sums, np.int32(COPIES))
-    _rows("row_sums", A, center, width, *rest)
-    return sums.sum(axis=0).get()
+    sums = cupy.zeros(Y.shape[1], np.int64)
+    needed = ROW_THREADS // WARP * sums.nbytes
+    kept = needed <= SHARED_BYTES
+    rest = (np.float64(radius), np.int32(absolute), np.int32(kept), sums)
+    _rows("row_sums", Y, (center, width), *rest, shared=needed if kept else 0)
+    return sums.get()
 
 
 def vector_norms(Y: Any, center: Any, width: Any) -> Any:
-    A = asarray(Y, np.float64)
-    out = cupy.empty(len(A))
-    _rows("row_norms", A, center, width, out)
+    out = cupy.empty(len(Y))
+    _rows("row_norms", Y, (center, width), out)
     return out
 
 
@@ -247,12 +258,70 @@ def rotate(Y: Any, center: Any, axes: Any, out: Any = None) -> Any:
     turned, home = cupy.empty_like(A), cupy.asarray(center, np.float64)
     if m and d <= FEW:
         grid = min(-(-m // ROW_THREADS), 16 * _processors(A.device.id))
-        kernel = _kernel("few_turns", f"-DSPDP_D={d}")
+        kernel = _kernel("few_turns", f"-DSPDP_D={d}", f"-DSPDP_THREADS={ROW_THREADS}")
         kernel((grid,), (ROW_THREADS,), (np.int64(m), A, home, V, turned))
     elif m:
         grids = (-(-m // TILE), -(-d // TILE))
         _kernel("row_turns")(grids, (256,), (np.int64(m), np.int32(d), A, home, V, turned))
     return turned
+
+
+# --- queries of the search, each in one pass; see them for what is summed
+
+
+def _distance_sum(Y: Any, center: Any, width: Any, cap: float) -> Any:
+    total = cupy.zeros(1, np.int64)
+    _rows("row_distances", Y, (center, width), np.float64(cap), total)
+    return total.get()
+
+
+def _histogram(Y: Any, center: Any, width: Any, edges: Any) -> Any:
+    counts = cupy.zeros(len(edges) + 1, np.int64)
+    rest = (np.int32(len(edges)), counts)
+    _rows("row_counts", Y, (center, width), *rest, more=edges, shared=counts.nbytes)
+    return counts.get()
+
+
+def _excess_sum(Y: Any, center: Any, width: Any, radius: float, reaches: Any) -> Any:
+    """``reaches`` (r, 3) holds a reach, its weight and its power in each row."""
+    sums = cupy.zeros(len(reaches), np.int64)
+    rest = (np.float64(radius), np.int32(len(reaches)), sums)
+    _rows("row_excess", Y, (center, width), *rest, more=np.ravel(reaches))
+    return sums.get()
+
+
+def _products(Y: Any, center: Any, width: Any, radius: float, divisor: int) -> Any:
+    q = cupy.empty(Y.shape)
+    _rows("row_factors", Y, (center, width), np.float64(radius), np.int32(divisor), q)
+    return (q.T @ q).get()
+
+
+def _edge_count(Y: Any, region: Region, k: int, slack: float, stride: int) -> int:
+    """Of every so many-th row: at the ball's surface, or an eigenvalue at an end."""
+    A = asarray(Y, np.float64)
+    m, d = -(-len(A) // stride), A.shape[1]
+    if m == 0:
+        return 0
+    low, high = 0.0, 0.0  # no interval
+    if isfinite(region.log_low):
+        room = slack * (region.log_high - region.log_low)
+        low, high = region.log_low + room, region.log_high - room
+    numbers = cupy.asarray(np.concatenate([region.center, np.ones(d)]))
+    grid = min(-(-m // ROW_THREADS), _processors(A.device.id))
+    scratch, count = cupy.empty((grid * ROW_THREADS, d)), cupy.zeros(1, np.int64)
+    bounds = map(np.float64, (region.radius * (1.0 - slack), low, high))
+    arguments = (np.int64(m), np.int32(d), A, numbers, np.int64(stride), np.int32(k))
+    _kernel("row_edges")((grid,), (ROW_THREADS,), (*arguments, *bounds, scratch, count))
+    return int(count.get()[0])
+
+
+FUSED = {
+    "distance_sum": _distance_sum,
+    "histogram": _histogram,
+    "excess_sum": _excess_sum,
+    "products": _products,
+    "edge_count": _edge_count,
+}
 
 
 def _on_host(name: str) -> Any:

@@ -21,11 +21,11 @@ from spdp.kernels.base import (
 )
 
 __all__ = [
+    "FUSED",
     "MAX_K",
     "NAME",
     "OWN",
     "add_rows",
-    "count_beyond",
     "eigh",
     "encode",
     "encode_vectors",
@@ -34,7 +34,6 @@ __all__ = [
     "log_sum",
     "log_vectors",
     "logm",
-    "product_sum",
     "rotate",
     "threads",
     "vector_norms",
@@ -213,18 +212,23 @@ def encode_vectors(Y: Array, center: Array, radius: float) -> Ints:
     return q
 
 
-def count_beyond(Y: Array, center: Array, width: Array, edges: Array) -> Ints:
-    """How many rows have a ‖z‖ that is not below each edge."""
-    total = np.zeros(len(edges), np.int64)
-    _native.run_counts(_rows(Y), center, 1.0 / width, np.ascontiguousarray(edges), total)
-    return total
+def _histogram(Y: Array, center: Array, width: Array, edges: Array) -> Ints:
+    """How many rows have a ‖z‖ between edges that ascend."""
+    beyond = np.zeros(len(edges), np.int64)
+    _native.run_counts(_rows(Y), center, 1.0 / width, np.ascontiguousarray(edges), beyond)
+    return np.asarray(-np.diff(beyond, prepend=len(Y), append=0))
 
 
-def product_sum(Y: Array, center: Array, width: Array, radius: float) -> Ints:
+def _products(Y: Array, center: Array, width: Array, radius: float, divisor: int) -> Ints:
     """Σ q_i·q_j, i ≤ j, of lattice points divided by 2¹⁶ toward zero; 0 elsewhere."""
+    if divisor != 1 << (constants.LATTICE_BITS - constants.PRODUCT_BITS):
+        raise ValueError("the native kernel divides by 2¹⁶")
     total = np.zeros((Y.shape[1],) * 2, np.int64)
     _native.run_products(_rows(Y), center, 1.0 / width, radius, total)
     return total
+
+
+FUSED = {"histogram": _histogram, "products": _products}
 
 
 def vector_sum(

@@ -91,6 +91,11 @@ def price(sensitivity: int, scale: float) -> float:
 
 
 @lru_cache(maxsize=1024)
+def _squared(mu: float) -> Fraction:
+    return Fraction(mu) ** 2
+
+
+@lru_cache(maxsize=1024)
 def laplace_scale_exact(sensitivity: int, epsilon: float) -> Fraction:
     """Δ/ε as the rational number it is."""
     scale = Fraction(sensitivity) / Fraction(epsilon)
@@ -159,6 +164,7 @@ class Account:
         self._ledger, self._label = ledger, label
         self._entry: int | None = None
         self._spent = Fraction(0)  # of μ², or all of ε
+        self._left: float | None = None  # as a share, where it was asked for
 
     @property
     def mu(self) -> float:
@@ -170,7 +176,9 @@ class Account:
     @property
     def left(self) -> float:
         """Share of μ² not yet spent."""
-        return float(1 - self._spent / Fraction(self.mu) ** 2)
+        if self._left is None:
+            self._left = float(1 - self._spent / _squared(self.mu))
+        return self._left
 
     @property
     def mu_spent(self) -> float | None:
@@ -223,7 +231,8 @@ class Account:
             self._commit(mu=price(query.sensitivity(Adjacency.REPLACE_ONE), scale))
         else:  # a replacement is a removal and an addition
             self._commit(mu=self.mu * (1.0 if self.adjacency is Adjacency.REPLACE_ONE else 2.0))
-        self._spent += Fraction(charged) ** 2
+        self._spent = self._spent + _squared(charged) if self.steps else _squared(charged)
+        self._left = None
         noisy = noise.gaussian(exact, scale, self._rng)
         return Answer(noisy.astype(np.float64), scale), {"mu": charged}
 
@@ -231,7 +240,7 @@ class Account:
         """μ of the next step: a share of μ², trimmed until Σ μᵢ² ≤ μ² holds exactly."""
         if not self.steps and share >= 1.0:
             return self.mu
-        total = Fraction(self.mu) ** 2
+        total = _squared(self.mu)
         mu, trim = self.mu * sqrt(max(0.0, min(share, self.left))), 2.0**-53
         while mu > 0 and Fraction(mu) ** 2 + self._spent > total:
             mu, trim = max(0.0, min(nextafter(mu, 0.0), mu * (1 - trim))), 2 * trim

@@ -36,7 +36,7 @@ within reach x, and the same bound holds for the distance to the mean of the pul
 records.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -159,7 +159,7 @@ class Bound:
 
     def describe(self) -> dict[str, Any]:
         """JSON-ready parts, from which :meth:`at` can be computed again."""
-        return asdict(self)
+        return dict(vars(self))
 
 
 def noise_reaches(law: Spec, risks: Array) -> Array:

@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 Generator = np.random.Generator | None
 
 LIMIT = (1 << 63) - 1
-FEW = 64  # coordinates a thread draws at least: some millisecond
+FEW = 64  # coordinates a thread draws at a time: some millisecond
 
 
 def gaussian(total: Ints, scale: float, rng: Generator) -> Ints:
@@ -27,17 +27,18 @@ def gaussian(total: Ints, scale: float, rng: Generator) -> Ints:
 
     OpenDP's exact sampler on operating-system entropy, or a seeded simulation that is
     not private. The sum itself goes through OpenDP, which saturates at the ends of
-    int64 after adding noise: post-processing. Long vectors are shared among threads:
-    the law is that of independent coordinates, whoever draws them.
+    int64 after adding noise: post-processing. Long vectors are shared among threads,
+    which take pieces until there are none: the law is that of independent coordinates,
+    whoever draws them.
     """
     if rng is not None:
         return _simulated(total, rng.standard_normal(total.shape) * scale)
     add_noise = _opendp_gaussian(scale)
-    parts = min(threads(), len(total) // FEW) if len(total) >= 2 * FEW else 1
-    if parts < 2:
+    pieces = len(total) // FEW
+    if pieces < 2 or threads() < 2:
         return add_noise(total)
-    with ThreadPoolExecutor(parts) as pool:  # OpenDP holds no lock of Python's meanwhile
-        return np.concatenate(list(pool.map(add_noise, np.array_split(total, parts))))
+    with ThreadPoolExecutor(threads()) as pool:  # OpenDP holds no lock of Python's meanwhile
+        return np.concatenate(list(pool.map(add_noise, np.array_split(total, pieces))))
 
 
 @lru_cache(maxsize=64)
@@ -57,19 +58,23 @@ def _opendp_gaussian(scale: float) -> Callable[[Ints], Ints]:
 
 @lru_cache(maxsize=1)
 def _library() -> Any:
-    """OpenDP's library with the three functions of an invocation, if it is as known."""
+    """The functions of OpenDP's library that make an invocation, if it is as known."""
     try:
-        from opendp import _data, _lib
+        from opendp import _lib
 
-        names = ("slice_as_object", "object_as_slice", "slice_free")
-        if not all(hasattr(_data, name) for name in names):
-            return None
-        load, unload = (getattr(_lib.lib, f"opendp_data__{name}") for name in names[:2])
-        invoke = _lib.lib.opendp_core__measurement_invoke
-        load.argtypes = [_lib.FfiSlicePtr, ctypes.c_char_p]
-        unload.argtypes = [_lib.AnyObjectPtr]
-        load.restype = unload.restype = invoke.restype = _lib.FfiResult
-        return _lib, _data.slice_free, load, invoke, unload
+        def function(name: str, *arguments: Any) -> Any:
+            kind = ctypes.CFUNCTYPE(_lib.FfiResult, *arguments)
+            return kind((f"opendp_{name}", _lib.lib))
+
+        address = ctypes.c_void_p
+        return (
+            _lib,
+            function("data__slice_as_object", address, ctypes.c_char_p),
+            function("core__measurement_invoke", address, address),
+            function("data__object_as_slice", address),
+            function("data__slice_free", address),
+            function("data__object_free", address),
+        )
     except (ImportError, AttributeError):
         return None
 
@@ -80,18 +85,27 @@ def _invoke(measurement: Any, total: Ints) -> Ints:
     The very calls that ``measurement(total.tolist())`` makes, without an object and
     checks in Python for each coordinate.
     """
-    lib, free, load, invoke, unload = _library()
+    lib, load, invoke, unload, free_slice, free = _library()
+
+    def address(result: Any) -> int:
+        failed = result.tag != 0
+        return int(lib.unwrap(result, ctypes.c_void_p) if failed else result.payload.Ok)
+
     given = np.ascontiguousarray(total, np.int64)
     piece = lib.FfiSlice(given.ctypes.data, len(given))
-    pointer = ctypes.cast(ctypes.pointer(piece), lib.FfiSlicePtr)
-    record = lib.unwrap(load(pointer, b"Vec<i64>"), lib.AnyObjectPtr)
-    answer = lib.unwrap(invoke(measurement, record), lib.AnyObjectPtr)
-    found = lib.unwrap(unload(answer), lib.FfiSlicePtr)
+    record = address(load(ctypes.addressof(piece), b"Vec<i64>"))
     try:
-        content = found.contents
-        return np.frombuffer(ctypes.string_at(content.ptr, 8 * content.len), np.int64)
+        answer = address(invoke(ctypes.addressof(measurement.contents), record))
     finally:
-        free(found)
+        free(record)
+    try:
+        found = address(unload(answer))
+        content = lib.FfiSlice.from_address(found)
+        drawn = np.frombuffer(ctypes.string_at(content.ptr, 8 * content.len), np.int64)
+        free_slice(found)
+        return drawn
+    finally:
+        free(answer)
 
 
 def laplace(total: Ints, scale: Fraction, rng: Generator) -> Ints:

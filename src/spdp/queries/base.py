@@ -10,6 +10,7 @@ are public or released. Queries are values: they travel to where the records are
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
 from math import isqrt
 from typing import Any, NamedTuple
 
@@ -46,6 +47,7 @@ class Rows(NamedTuple):
         return Rows(*columns)
 
 
+@lru_cache(maxsize=1024)
 def root_upward(square: int) -> int:
     """⌈√square⌉."""
     root = isqrt(square)

@@ -7,8 +7,7 @@ import numpy as np
 
 from spdp.charts import Chart
 from spdp.choices import Adjacency
-from spdp.kernels import Kernels, Region, kernels_for
-from spdp.kernels.place import home
+from spdp.kernels import Kernels, Region
 from spdp.queries.base import Array, Ints, Query
 
 __all__ = ["EdgeCount"]
@@ -29,8 +28,7 @@ class EdgeCount(Query):
     unit: int = 1 << 20
 
     def total(self, Y: Array, kernels: Kernels) -> Ints:
-        seen = home(Y[:: self.stride].copy())
-        found = np.count_nonzero(self.chart.at_edge(seen, self.region, kernels_for(seen)))
+        found = self.chart.edge_count(Y, self.region, kernels, self.stride)
         return np.array([self.unit * found], np.int64)
 
     def sensitivity(self, adjacency: Adjacency) -> int:

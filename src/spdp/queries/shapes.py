@@ -7,7 +7,7 @@ import numpy as np
 from spdp.choices import Adjacency
 from spdp.frame import Frame
 from spdp.kernels import PRODUCT_NORM, RECORD_NORM, Kernels
-from spdp.kernels.place import beside, home, on_device
+from spdp.kernels.base import fused
 from spdp.queries.base import Array, Ints, Query, either, root_upward
 
 __all__ = ["CorrelationSum", "ExcessSum"]
@@ -15,6 +15,7 @@ __all__ = ["CorrelationSum", "ExcessSum"]
 # Norm of a record's vector before it is multiplied with itself, and rows multiplied at
 # once: QᵀQ is then exact even in floating point (2¹²·2²⁸ < 2⁵³), in whatever order.
 FACTOR_NORM = PRODUCT_NORM
+DIVISOR = RECORD_NORM // FACTOR_NORM
 EXACT_ROWS = 1 << 12
 DEVICE_ROWS = 1 << 20  # a device's cache is of no use to it, and 2²⁰·2²⁸ < 2⁵³ as well
 # Weights of diagonal and off-diagonal products; 7² ≤ 2·5² is what the proof needs.
@@ -37,25 +38,21 @@ class CorrelationSum(Query):
     radius: float
 
     def total(self, Y: Array, kernels: Kernels) -> Ints:
-        own = getattr(kernels, "product_sum", None)
-        if own is None:
-            products = self._products(Y, kernels)
-        else:
-            products = own(*self.frame.turned(Y, kernels), self.frame.width, self.radius)
-        upper = products[np.triu_indices(len(products), 1)]
-        return np.concatenate([ON_DIAGONAL * np.diagonal(products), OFF_DIAGONAL * upper])
-
-    def _products(self, Y: Array, kernels: Kernels) -> Ints:
         d = len(self.frame.center)
         products = np.zeros((d, d), np.int64)
-        rows = DEVICE_ROWS if on_device(Y) else EXACT_ROWS
+        whole = fused(kernels, "products")
+        rows = EXACT_ROWS if whole is None else DEVICE_ROWS
         for start in range(0, len(Y), rows):
             Z, origin = self.frame.turned(Y[start : start + rows], kernels)
-            z = (Z - beside(origin, Z)) / beside(self.frame.width, Z)
-            p = kernels.encode_vectors(z, np.zeros(d), self.radius)
-            q = np.trunc(p / (RECORD_NORM // FACTOR_NORM))
-            products += home(q.T @ q).astype(np.int64)
-        return products
+            if whole is not None:
+                part = whole(Z, origin, self.frame.width, self.radius, DIVISOR)
+            else:
+                z = (Z - origin) / self.frame.width
+                q = np.trunc(kernels.encode_vectors(z, np.zeros(d), self.radius) / DIVISOR)
+                part = q.T @ q
+            products += part.astype(np.int64)
+        upper = products[np.triu_indices(d, 1)]
+        return np.concatenate([ON_DIAGONAL * np.diagonal(products), OFF_DIAGONAL * upper])
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         one = ON_DIAGONAL * FACTOR_NORM**2
@@ -99,12 +96,17 @@ class ExcessSum(Query):
             raise ValueError("the weights of an excess query exceed a record's norm")
 
     def total(self, Y: Array, kernels: Kernels) -> Ints:
+        powers = self.powers or (1,) * len(self.reaches)
+        steps = list(zip(self.reaches, self.weights, powers, strict=True))
+        if whole := fused(kernels, "excess_sum"):
+            Z, origin = self.frame.turned(Y, kernels)
+            return np.asarray(whole(Z, origin, self.frame.width, self.radius, steps))
         norms = self.frame.norms(Y, kernels)
         clipped = np.flatnonzero(norms > self.radius)  # all others add nothing
         rho = Frame.plain(self.frame.center).norms(Y[clipped], kernels)
         inside = rho * (self.radius / norms[clipped])
-        sums, powers = [], self.powers or (1,) * len(self.reaches)
-        for reach, weight, power in zip(self.reaches, self.weights, powers, strict=True):
+        sums = []
+        for reach, weight, power in steps:
             before, after = np.minimum(rho, reach) / reach, inside / reach
             share = np.clip(before**power - after**power, 0.0, 1.0)
             units = np.ceil(share * weight).astype(np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 from spdp.choices import Adjacency
 from spdp.frame import Frame
 from spdp.kernels import RECORD_NORM, Kernels, Region
-from spdp.kernels.place import beside, home
+from spdp.kernels.base import fused
 from spdp.queries.base import WHOLE, Array, Ints, Query, Rows, either, root_upward
 
 __all__ = [
@@ -64,7 +64,10 @@ class VectorSum(Query):
         return (
             self.radius == region.radius
             and self.frame.axes is None
-            and np.array_equal(self.frame.center, region.center)
+            and (
+                self.frame.center is region.center
+                or np.array_equal(self.frame.center, region.center)
+            )
             and bool((self.frame.width == 1.0).all())
         )
 
@@ -152,6 +155,9 @@ class DistanceSum(Query):
     cap: float
 
     def total(self, Y: Array, kernels: Kernels) -> Ints:
+        if whole := fused(kernels, "distance_sum"):
+            Z, origin = self.frame.turned(Y, kernels)
+            return np.asarray(whole(Z, origin, self.frame.width, self.cap))
         share = np.minimum(self.frame.norms(Y, kernels) / self.cap, 1.0)
         units = (share * RECORD_NORM).astype(np.int64)
         return np.array([int(np.clip(units, 0, RECORD_NORM).sum())], np.int64)
@@ -177,14 +183,11 @@ class Histogram(Query):
             raise ValueError("the edges of a histogram ascend")
 
     def total(self, Y: Array, kernels: Kernels) -> Ints:
-        own = getattr(kernels, "count_beyond", None)
-        if own is not None:
-            beyond = own(*self.frame.turned(Y, kernels), self.frame.width, self.edges)
-            counts: Ints = -np.diff(beyond, prepend=len(Y), append=0)
-            return self.unit * counts
-        norms = self.frame.norms(Y, kernels)
-        place = np.searchsorted(beside(self.edges, norms), norms, side="right")
-        counts = home(np.bincount(place, minlength=len(self.edges) + 1))
+        if whole := fused(kernels, "histogram"):
+            Z, origin = self.frame.turned(Y, kernels)
+            return np.asarray(self.unit * whole(Z, origin, self.frame.width, self.edges))
+        place = np.searchsorted(self.edges, self.frame.norms(Y, kernels), side="right")
+        counts = np.bincount(place, minlength=len(self.edges) + 1)
         return self.unit * counts.astype(np.int64)
 
     def sensitivity(self, adjacency: Adjacency) -> int:

@@ -167,10 +167,10 @@ def private_mean(
     if ledger is not None:
         engine.check_data(source, ledger)
     region = domain.region(source.k, chart)
-    task = engine.task(source, chart, region, policy)
     people, n = None, source.n
     if grouped:
         # where their number is private, whether there are any is private too
+        task = engine.task(source, chart, region, policy)
         people = engine.people(source, task, shot.query.weight > 0, max_records)
         n = people.n
     wanted = settle_method(method, shot, n, epsilon, delta, mechanism)
@@ -178,7 +178,7 @@ def private_mean(
     paying["unit"] = source.unit
     if wanted is Method.ADAPTIVE:
         account = Account(Budget.gaussian(epsilon, delta), **paying)
-        held = people or engine.gather(source, task)
+        held = people or engine.gather(source, engine.task(source, chart, region, policy))
         search = Search(held, account, region, chart, reference)
         return _adaptive(search, domain, chart)
     account = Account(shot.budget, shot.adjacency, **paying)
@@ -240,7 +240,7 @@ def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int)
     region = shot.domain.region(shot.k, chart)
     y = chart.project(region.center + noisy[: len(region.center)] * (query.step / count), region)
     z = chart.representable(y)
-    law, shift = shot.law(count), float(np.linalg.norm(z - y))
+    law, shift = shot.law(count), 0.0 if z is y else float(np.linalg.norm(z - y))
     if at_far_edge(y, region, sqrt(mean_of(law))):
         warn_outside(None, account.unit)
     return publish(

@@ -4,6 +4,7 @@ Noise, scale, error law.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from spdp.charts import LOGEUCLID, Chart
 from spdp.choices import Adjacency, Mechanism, Method, Noise, choose, positive_int
@@ -34,12 +35,12 @@ class OneShot:
     def noise(self) -> Noise:
         return self.budget.noise
 
-    @property
+    @cached_property
     def sensitivity(self) -> int:
         """In lattice units."""
         return self.query.sensitivity(self.adjacency)
 
-    @property
+    @cached_property
     def scale(self) -> float:
         """Of the noise, in lattice units."""
         return noise_scale(self.budget, self.sensitivity)
@@ -90,7 +91,10 @@ def plan_one_shot(
         OneShot(budget, neighbours, domain, k, query, chart, max_records)
         for budget in _budgets(wanted, epsilon, delta)
     ]
-    return min(_possible(shots), key=lambda shot: shot.expected_squared_error(1.0))
+    possible = _possible(shots)
+    if len(possible) == 1:
+        return possible[0]
+    return min(possible, key=lambda shot: shot.expected_squared_error(1.0))
 
 
 def settle_mechanism(mechanism: str, delta: float, ledger: Ledger | None) -> str:

@@ -17,6 +17,22 @@ FN Int warp_sum(int q) {
 #endif
 }
 FN void add_to(Int* to, Int value) { atomicAdd(reinterpret_cast<Word*>(to), Word(value)); }
+FN void add_warp(Int* to, Int value) {  // the sum over a warp, of numbers of any size
+    for (int step = 16; step; step >>= 1) value += __shfl_xor_sync(0xffffffffu, value, step);
+    if (threadIdx.x % WARP == 0) add_to(to, value);
+}
+
+// One row of each lane, written by its warp together: neighbours in memory go out at once. `stage` holds a warp's rows.
+template <int D> FN void store_rows(double* stage, const double (&row)[D], double* out, Int first, Int m) {
+    const int lane = threadIdx.x % WARP;
+#pragma unroll
+    for (int j = 0; j < D; ++j) stage[lane * D + j] = row[j];
+    __syncwarp();
+    const Int left = (m - first) * D;
+    const int count = left < WARP * D ? int(left) : WARP * D;
+    for (int t = lane; t < count; t += WARP) out[first * D + t] = stage[t];
+    __syncwarp();
+}
 
 }  // namespace spdp
 
@@ -32,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(SPDP_THREADS, SPDP_BLOCKS)
     constexpr int K = SPDP_K, D = K * (K + 1) / 2, OWNED = (D + WARP - 1) / WARP;
     constexpr bool FEW = D <= 6;
     const Job job = {m, log_low, log_high, radius, center, out, codes, status, copies};
-    __shared__ double home[D];
+    __shared__ double home[D], stage[SPDP_MODE == LOGVEC ? SPDP_THREADS * D : 1];
     for (int j = threadIdx.x; j < D; j += blockDim.x) home[j] = center[j];
     __syncthreads();
     const int lane = threadIdx.x % WARP;
@@ -44,9 +60,10 @@ extern "C" __global__ void __launch_bounds__(SPDP_THREADS, SPDP_BLOCKS)
         const int code = at < m ? Small<K>::vector(x + at * (K * K), job, y) : int(NOT_FINITE);
         if (at < m) status[at] = Byte(code);
         if (SPDP_MODE == LOGVEC) {
-            if (at < m)
+            if (code != OK)
 #pragma unroll
-                for (int j = 0; j < D; ++j) out[at * D + j] = code == OK ? y[j] : 0.0;
+                for (int j = 0; j < D; ++j) y[j] = 0.0;
+            store_rows<D>(stage + threadIdx.x / WARP * (WARP * D), y, out, at - lane, m);
             continue;
         }
         if (code == OK)
@@ -74,9 +91,7 @@ extern "C" __global__ void __launch_bounds__(SPDP_THREADS, SPDP_BLOCKS)
     if (FEW) {
 #pragma unroll
         for (int j = 0; j < D; ++j) {
-            Int sum = sums[FEW ? j : 0];
-            for (int step = 16; step; step >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-            if (lane == 0) add_to(to + j, sum);
+            add_warp(to + j, sums[FEW ? j : 0]);
         }
     } else {
 #pragma unroll
@@ -113,60 +128,133 @@ extern "C" __global__ void __launch_bounds__(SPDP_THREADS, SPDP_BLOCKS)
 
 constexpr int TILE = 64, DEPTH = 16;
 
-extern "C" __global__ void row_norms(Int m, int d, const double* y, const double* center, const double* by, double* out) {
-    const Rows rows = {m, d, y, center, by};
+extern "C" __global__ void row_norms(Int m, int d, const double* y, const double* parameters, double* out) {
+    const Rows rows(m, d, y, parameters);
     for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i < m; i += Int(gridDim.x) * blockDim.x)
         out[i] = row_norm(rows, y + i * d);
 }
 
-extern "C" __global__ void row_codes(Int m, int d, const double* y, const double* center, const double* by, double radius,
-                                     Int* codes) {
-    const Rows rows = {m, d, y, center, by};
+extern "C" __global__ void row_codes(Int m, int d, const double* y, const double* parameters, double radius, Int* codes) {
+    const Rows rows(m, d, y, parameters);
     for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i < m; i += Int(gridDim.x) * blockDim.x) {
         const RowCode code(rows, y + i * d, radius);
         for (int j = 0; j < d; ++j) codes[i * d + j] = code(j);
     }
 }
 
-extern "C" __global__ void row_sums(Int m, int d, const double* y, const double* center, const double* by, double radius,
-                                    int absolute, Int* sums, int copies) {
-    const Rows rows = {m, d, y, center, by};
+// The same, divided toward zero, as numbers that can be multiplied.
+extern "C" __global__ void row_factors(Int m, int d, const double* y, const double* parameters, double radius, int divisor,
+                                       double* out) {
+    const Rows rows(m, d, y, parameters);
+    for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i < m; i += Int(gridDim.x) * blockDim.x) {
+        const RowCode code(rows, y + i * d, radius);
+        for (int j = 0; j < d; ++j) out[i * d + j] = double(code(j) / divisor);
+    }
+}
+
+// Sums over a warp's rows are kept in shared memory, where it holds them: column j is that of lane j % WARP.
+extern "C" __global__ void row_sums(Int m, int d, const double* y, const double* parameters, double radius, int absolute,
+                                    int kept, Int* sums) {
+    extern __shared__ Int shared_sums[];
+    const Rows rows(m, d, y, parameters);
     const int lane = threadIdx.x % WARP;
-    Int* to = sums + Int(blockIdx.x % copies) * d;
+    Int* mine = shared_sums + threadIdx.x / WARP * d;
+    if (kept)
+        for (int j = lane; j < d; j += WARP) mine[j] = 0;
     for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i - lane < m; i += Int(gridDim.x) * blockDim.x) {
         const bool here = i < m;
         const RowCode code(rows, y + (here ? i : 0) * d, radius);
-        for (int start = 0; start < d; start += WARP) {
-            Int mine = 0;
-            for (int j = start; j < d && j < start + WARP; ++j) {
-                const int q = here ? code(j) : 0;
-                const Int sum = warp_sum(absolute && q < 0 ? -q : q);
-                if (lane == j - start) mine = sum;
-            }
-            if (start + lane < d) add_to(to + start + lane, mine);
+        for (int j = 0; j < d; ++j) {
+            const int q = here ? code(j) : 0;
+            const Int sum = warp_sum(absolute && q < 0 ? -q : q);
+            if (lane != j % WARP) continue;
+            if (kept)
+                mine[j] += sum;
+            else
+                add_to(sums + j, sum);
         }
     }
+    if (kept)
+        for (int j = lane; j < d; j += WARP) add_to(sums + j, mine[j]);
+}
+
+// --- queries of the search, each in one pass -------------------------------------------------------------------------------
+
+extern "C" __global__ void row_distances(Int m, int d, const double* y, const double* parameters, double cap, Int* sum) {
+    const Rows rows(m, d, y, parameters);
+    Int mine = 0;
+    for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i < m; i += Int(gridDim.x) * blockDim.x)
+        mine += distance_units(row_norm(rows, y + i * d), cap);
+    add_warp(sum, mine);
+}
+
+// Edges stand behind the other parameters.
+extern "C" __global__ void row_counts(Int m, int d, const double* y, const double* parameters, int edges, Int* counts) {
+    extern __shared__ Int tally[];
+    const Rows rows(m, d, y, parameters);
+    for (int t = threadIdx.x; t <= edges; t += blockDim.x) tally[t] = 0;
+    __syncthreads();
+    for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i < m; i += Int(gridDim.x) * blockDim.x)
+        add_to(tally + interval(row_norm(rows, y + i * d), parameters + 2 * d, edges), 1);
+    __syncthreads();
+    for (int t = threadIdx.x; t <= edges; t += blockDim.x)
+        if (tally[t]) add_to(counts + t, tally[t]);
+}
+
+constexpr int MOST_REACHES = 4;
+
+// Reaches stand behind the other parameters, three numbers each.
+extern "C" __global__ void row_excess(Int m, int d, const double* y, const double* parameters, double radius, int reaches,
+                                      Int* sums) {
+    const Rows rows(m, d, y, parameters);
+    const Reach* all = reinterpret_cast<const Reach*>(parameters + 2 * d);
+    Int mine[MOST_REACHES] = {};
+    for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i < m; i += Int(gridDim.x) * blockDim.x) {
+        const Lengths at = row_lengths(rows, y + i * d);
+#pragma unroll
+        for (int r = 0; r < MOST_REACHES; ++r)
+            if (r < reaches) mine[r] += excess_units(at, radius, all[r]);
+    }
+#pragma unroll
+    for (int r = 0; r < MOST_REACHES; ++r)
+        if (r < reaches) add_warp(sums + r, mine[r]);
+}
+
+// Rows of which every so many-th is looked at; `room` has d numbers for each thread. With low = high only the ball counts.
+extern "C" __global__ void row_edges(Int m, int d, const double* y, const double* parameters, Int stride, int k, double radius,
+                                     double low, double high, double* room, Int* count) {
+    const Rows rows(m, d, y, parameters);
+    const Int thread = Int(blockIdx.x) * blockDim.x + threadIdx.x;
+    Int mine = 0;
+    for (Int i = thread; i < m; i += Int(gridDim.x) * blockDim.x) {
+        const double* row = y + i * stride * d;
+        const bool inside = row_norm(rows, row) < radius;
+        mine += !(inside && (low == high || eigenvalues_between(row, k, low, high, room + thread * d)));
+    }
+    add_warp(count, mine);
 }
 
 // The same for few coordinates, one thread per row.
 #ifdef SPDP_D
 extern "C" __global__ void few_turns(Int m, const double* y, const double* center, const double* axes, double* out) {
     constexpr int D = SPDP_D;
-    __shared__ double right[D][D], home[D];
+    __shared__ double right[D][D], home[D], stage[SPDP_THREADS * D];
+    const int lane = threadIdx.x % WARP;
     for (int t = threadIdx.x; t < D * D; t += blockDim.x) right[t / D][t % D] = axes[t];
     for (int t = threadIdx.x; t < D; t += blockDim.x) home[t] = center[t];
     __syncthreads();
-    for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i < m; i += Int(gridDim.x) * blockDim.x) {
-        double z[D];
+    for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i - lane < m; i += Int(gridDim.x) * blockDim.x) {
+        double z[D], turned[D];
 #pragma unroll
-        for (int j = 0; j < D; ++j) z[j] = y[i * D + j] - home[j];
+        for (int j = 0; j < D; ++j) z[j] = i < m ? y[i * D + j] - home[j] : 0.0;
 #pragma unroll
         for (int l = 0; l < D; ++l) {
             double sum = 0.0;
 #pragma unroll
             for (int j = 0; j < D; ++j) sum = fma(z[j], right[j][l], sum);
-            out[i * D + l] = sum;
+            turned[l] = sum;
         }
+        store_rows<D>(stage + threadIdx.x / WARP * (WARP * D), turned, out, i - lane, m);
     }
 }
 #endif

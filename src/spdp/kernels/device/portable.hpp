@@ -46,6 +46,7 @@ FN double fma_down(double a, double b, double c) {  // a*b + c, rounded toward z
     const double p = a * b, error = std::fma(a, b, -p), t = std::floor(p);
     return c + (t == p && error < 0 ? t - 1 : t);
 }
+using std::ceil;
 using std::fabs;
 using std::fma;
 using std::sqrt;

@@ -34,6 +34,7 @@ constexpr int LARGE = 48;  // matrices from this size on are worked on one at a 
 struct Worker {
     virtual ~Worker() = default;
     virtual void run(const Job& job, int64_t begin, int64_t end) = 0;  // matrices [begin, end)
+    virtual void finish(const Job&) {}                                  // those that still wait for others
     virtual void lattice_sum(int64_t* total) = 0;                       // adds (d,) integers
     virtual void log_sum(double* total) = 0;                            // writes (d,), and starts a new sum
 };

@@ -676,6 +676,9 @@ struct Large final : Worker {
     void run(const Job& job, int64_t begin, int64_t end) override {
         if (lanes && (job.mode == EIGH || job.mode == EXPM)) return lanes->run(job, begin, end);
         for (int64_t i = begin; i < end; ++i) one(job, i);
+        if (job.mode == LOGSUM) finish(job);  // its sums are kept for each chunk
+    }
+    void finish(const Job& job) override {
         if (lanes) lanes->finish_arrivals(job);
     }
 };

@@ -62,8 +62,9 @@ std::atomic<int> threads{1};
 
 // Matrices a thread takes at a time, also the unit of reproducible float sums: about 20 µs of work and whole packs. Of large
 // matrices few, so that threads end together, but for float sums, which are kept for each chunk.
-int64_t chunk_size(int64_t k, bool sums) {
-    if (k >= spdp::LARGE && !sums) return k > 128 ? 4 : 16;
+int64_t chunk_size(const spdp::Job& job, bool sums) {
+    const int64_t k = job.k;
+    if (k >= spdp::LARGE && !sums) return job.mode == spdp::EIGH || job.mode == spdp::EXPM ? 16 : 2;
     return std::max<int64_t>(32, 65536 / (k * k * k) / 32 * 32);
 }
 
@@ -138,7 +139,7 @@ template <class Work> void share(int64_t chunks, const Work& work) {
 
 // Runs the job on all threads. Float sums are kept per chunk and added in order, so they do not depend on the threads.
 void execute(const spdp::Job& job, double* log_total, int64_t* lattice_total) {
-    const int64_t size = chunk_size(job.k, log_total != nullptr), chunks = (job.m + size - 1) / size;
+    const int64_t size = chunk_size(job, log_total != nullptr), chunks = (job.m + size - 1) / size;
     const int64_t dim = int64_t(job.k) * (job.k + 1) / 2;
     std::vector<double> partial(log_total ? chunks * dim : 0);
     std::mutex mutex;
@@ -148,6 +149,7 @@ void execute(const spdp::Job& job, double* log_total, int64_t* lattice_total) {
             worker->run(job, i * size, std::min(job.m, (i + 1) * size));
             if (log_total) worker->log_sum(partial.data() + i * dim);
         }
+        worker->finish(job);
         if (lattice_total) {
             std::lock_guard<std::mutex> lock(mutex);
             worker->lattice_sum(lattice_total);

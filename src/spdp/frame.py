@@ -1,6 +1,7 @@
 """Coordinates in which queries look at records: a centre, axes, a unit along each."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,13 @@ from spdp.kernels import Kernels
 __all__ = ["Frame"]
 
 Array = NDArray[np.float64]
+
+
+@lru_cache(maxsize=64)
+def _ones(d: int) -> Array:
+    units = np.ones(d)
+    units.flags.writeable = False
+    return units
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +35,14 @@ class Frame:
     @staticmethod
     def plain(center: Array) -> "Frame":
         """Differences to ``center``, as they are."""
-        return Frame(center, np.ones(len(center)))
+        return Frame(center, _ones(len(center)))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether coordinates are differences to the centre, as they are."""
+        if self.axes is not None:
+            return False
+        return self.width is _ones(len(self.width)) or bool((self.width == 1.0).all())
 
     def moved(self, center: Array) -> "Frame":
         """The same axes and units around another centre."""

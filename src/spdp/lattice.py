@@ -102,14 +102,15 @@ def sum_block(
     explain: bool = True,
 ) -> tuple[Ints, int, Fault]:
     """Exact sum of one block, its number of records, and its first unusable one."""
-    total, m, fault = np.zeros(len(region.center), np.int64), 0, None
+    total: Ints | None = None
+    m, fault = 0, None
     for part in split(block, shape, name, chart.kinds):
         chosen = kernels or kernels_for(part.stack)
         rows, status = chart.lattice_sum(part.stack, region, chosen)
-        total += rows
+        total = rows if total is None else total + rows
         m += len(part.stack)
         fault = first_fault(fault, fault_of(part, status, explain))
-    return total, m, fault
+    return np.zeros(len(region.center), np.int64) if total is None else total, m, fault
 
 
 def fault_of(part: Part, status: Codes, explain: bool = True) -> Fault:

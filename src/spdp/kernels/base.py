@@ -154,6 +154,7 @@ def size_of(d: int) -> int:
     return k if dimension(k) == d else 0
 
 
+@lru_cache(maxsize=64)
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """float32 for records stored as such in any byte order, float64 for all others.
 

@@ -8,7 +8,7 @@ Every draw of noise is priced, paid for and logged here.
 *Enforced.* (1) A Gaussian answer is the exact total plus OpenDP's discrete Gaussian of
 parameter s, s² ≥ (Δ/μᵢ)² + 16 in exact rational arithmetic, with Δ the query's own
 sensitivity. (2) The μᵢ that is charged is rounded UP from the very s that is drawn, and
-Σ μᵢ² ≤ μ² is kept in exact rational arithmetic: a query that does not fit is not drawn.
+Σ μᵢ² ≤ μ² is kept in exact arithmetic: a query that does not fit is not drawn.
 (3) Laplace noise has scale exactly Δ/ε, and answers once. (4) With a ledger, the price
 is committed before the first draw. (5) Nothing else in the package may import the
 samplers (the import contract). A seeded account is a simulation and says so.
@@ -48,6 +48,7 @@ __all__ = ["Account", "Answer", "Seed", "lattice_scale", "noise_scale"]
 Seed = int | np.random.Generator | None
 
 ROUNDING_VARIANCE = 16  # τ² of the proof
+SQUARE_BITS = 2 * 1074  # no double has more binary places than half of these
 # beyond, noise would saturate int64: still private, but useless
 LARGEST_SCALE = 2.0**57
 NOTHING = 1e-9  # a share of μ² that is left over by rounding, not to be spent
@@ -90,9 +91,10 @@ def price(sensitivity: int, scale: float) -> float:
     return mu_upward(sensitivity, Fraction(scale) ** 2 - ROUNDING_VARIANCE)
 
 
-@lru_cache(maxsize=1024)
-def _squared(mu: float) -> Fraction:
-    return Fraction(mu) ** 2
+def _squared(mu: float) -> int:
+    """μ² in units of 2⁻²¹⁴⁸, in which the square of every double is a whole number."""
+    top, bottom = mu.as_integer_ratio()
+    return (top * top << SQUARE_BITS) // (bottom * bottom)
 
 
 @lru_cache(maxsize=1024)
@@ -163,8 +165,7 @@ class Account:
         self._rng = None if random_state is None else np.random.default_rng(random_state)
         self._ledger, self._label = ledger, label
         self._entry: int | None = None
-        self._spent = Fraction(0)  # of μ², or all of ε
-        self._left: float | None = None  # as a share, where it was asked for
+        self._spent = 0  # of μ², as `_squared` counts
 
     @property
     def mu(self) -> float:
@@ -176,9 +177,8 @@ class Account:
     @property
     def left(self) -> float:
         """Share of μ² not yet spent."""
-        if self._left is None:
-            self._left = float(1 - self._spent / _squared(self.mu))
-        return self._left
+        total = _squared(self.mu)
+        return (total - self._spent) / total
 
     @property
     def mu_spent(self) -> float | None:
@@ -187,7 +187,7 @@ class Account:
             return None
         if len(self.steps) == 1:
             return float(self.steps[0]["mu"])
-        return mu_upward(1, 1 / self._spent)
+        return mu_upward(1, Fraction(1 << SQUARE_BITS, self._spent))
 
     def measure(
         self, query: Priced, exact: NDArray[np.int64], share: float = 1.0, **released: Any
@@ -231,8 +231,7 @@ class Account:
             self._commit(mu=price(query.sensitivity(Adjacency.REPLACE_ONE), scale))
         else:  # a replacement is a removal and an addition
             self._commit(mu=self.mu * (1.0 if self.adjacency is Adjacency.REPLACE_ONE else 2.0))
-        self._spent = self._spent + _squared(charged) if self.steps else _squared(charged)
-        self._left = None
+        self._spent += _squared(charged)
         noisy = noise.gaussian(exact, scale, self._rng)
         return Answer(noisy.astype(np.float64), scale), {"mu": charged}
 
@@ -242,7 +241,7 @@ class Account:
             return self.mu
         total = _squared(self.mu)
         mu, trim = self.mu * sqrt(max(0.0, min(share, self.left))), 2.0**-53
-        while mu > 0 and Fraction(mu) ** 2 + self._spent > total:
+        while mu > 0 and _squared(mu) + self._spent > total:
             mu, trim = max(0.0, min(nextafter(mu, 0.0), mu * (1 - trim))), 2 * trim
         if self.left < NOTHING or not mu > 0:
             raise ParameterError("a release tried to spend more than its budget")
@@ -262,7 +261,6 @@ class Account:
         while Fraction(pure) < factor * Fraction(self.budget.epsilon):
             pure = nextafter(pure, inf)
         self._commit(pure=pure)
-        self._spent = Fraction(1)
         noisy = noise.laplace(exact, scale, self._rng)
         answer = Answer(noisy.astype(np.float64), float(scale))
         return answer, {"epsilon": self.budget.epsilon}

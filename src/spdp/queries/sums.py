@@ -61,15 +61,9 @@ class VectorSum(Query):
 
     def is_whole(self, region: Region) -> bool:
         """Whether this sums over the whole region: charts have kernels for it."""
-        return (
-            self.radius == region.radius
-            and self.frame.axes is None
-            and (
-                self.frame.center is region.center
-                or np.array_equal(self.frame.center, region.center)
-            )
-            and bool((self.frame.width == 1.0).all())
-        )
+        center = self.frame.center
+        same = center is region.center or np.array_equal(center, region.center)
+        return same and self.radius == region.radius and self.frame.is_plain
 
 
 @dataclass(frozen=True, eq=False)

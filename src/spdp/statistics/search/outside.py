@@ -38,8 +38,9 @@ def at_far_edge(y: NDArray[np.float64], region: Region, error: float) -> bool:
 
     A mean is there only if nearly all records are.
     """
-    far = float(np.linalg.norm(y - region.center)) > FAR * region.radius
-    return far and error < SHARP * region.radius
+    if error >= SHARP * region.radius:
+        return False
+    return float(np.linalg.norm(y - region.center)) > FAR * region.radius
 
 
 def warn_outside(share: float | None, unit: str | None) -> None:

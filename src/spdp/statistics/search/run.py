@@ -140,7 +140,7 @@ class Search(LastSteps):
 
     def later_share(self) -> float:
         """What the steps after the rounds will spend before the last one."""
-        share = TAIL_SHARE + self.excess_share() + REACH_SHARE
+        share = TAIL_SHARE + self.bound_share() + REACH_SHARE
         if self.resolution >= SHAPE_FROM:
             share += FRAME_LEAST + self.shares(SPREAD_SHARES) + self.shares(CENTRE_SHARES)
         if self.resolution >= CORRELATE_FROM:

@@ -209,7 +209,7 @@ def test_sources_that_are_read_again(rng, monkeypatch):
     np.testing.assert_array_equal(
         private_mean(iter([X[:1000], X[1000:]]), **options).value, expected
     )
-    monkeypatch.setattr(engine_base, "KEEP_BYTES", 60_000)
+    monkeypatch.setattr(engine_base, "KEEP_BYTES", 15_000)
     monkeypatch.setattr("spdp.data.source.BLOCK_BYTES", 20_000)
     # the search looks at a part of the blocks, the mean at all
     part = private_mean(X, **options)

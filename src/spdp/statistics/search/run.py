@@ -26,7 +26,8 @@ steps 2 to 4.
 
 All choices are functions of public numbers and of released ones. Each query's integers
 and sensitivity are in :mod:`spdp.queries`; shares of μ² add up to at most 1 in the
-account.
+account. Of very many records steps 0 to 2 look at every so many-th, by public numbers
+and places alone: a record that is not looked at changes nothing.
 """
 
 from dataclasses import replace

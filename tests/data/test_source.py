@@ -54,3 +54,13 @@ def test_adaptive_reads_a_function_again(random_spd):
     np.testing.assert_array_equal(
         private_mean(lambda: iter([X[:700], X[700:]]), **options).value, expected
     )
+
+
+def test_records_in_memory_are_told_from_those_in_files(tmp_path):
+    X = np.tile(np.eye(2), (50, 1, 1))
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert as_source(X).memory == as_source(X[::2]).memory * 2 == X.nbytes
+    for file in (mapped, mapped[3:], np.asarray(mapped)):
+        assert as_source(file).memory == 0
+    assert as_source(iter([X])).memory == 0

@@ -104,7 +104,7 @@ def test_a_search_that_looks_at_a_part_of_the_records_passes(monkeypatch):
     monkeypatch.setattr(source, "BLOCK_BYTES", 300)
     options = {"method": "adaptive"}
     assert transcripts(150, 23, options, budgets=(10.0, 60.0)).max() <= 1
-    monkeypatch.setattr(engine_base, "KEEP_BYTES", 500)
+    monkeypatch.setattr(engine_base, "KEEP_BYTES", 125)
     assert transcripts(150, 29, options, budgets=(10.0, 60.0)).max() <= 1
 
 

@@ -12,6 +12,7 @@ from spdp.errors import DataError, InvalidMatrixError, ParameterError
 from spdp.geometry import distance_logeuclid, expm, invvecd, logm, mean_logeuclid, vecd
 from spdp.privacy import gaussian_epsilon, gaussian_mu, noise
 from spdp.privacy.account import Account
+from spdp.privacy.bounds import Bound
 from spdp.privacy.laws import law_of
 from spdp.statistics.plan import choose_method, plan_one_shot
 from spdp.statistics.search import resolution
@@ -209,7 +210,7 @@ def test_sources_that_are_read_again(rng, monkeypatch):
     np.testing.assert_array_equal(
         private_mean(iter([X[:1000], X[1000:]]), **options).value, expected
     )
-    monkeypatch.setattr(engine_base, "KEEP_BYTES", 60_000)
+    monkeypatch.setattr(engine_base, "KEEP_BYTES", 15_000)
     monkeypatch.setattr("spdp.data.source.BLOCK_BYTES", 20_000)
     # the search looks at a part of the blocks, the mean at all
     part = private_mean(X, **options)
@@ -397,3 +398,16 @@ def test_end_to_end_audit_of_the_adaptive_method():
     assert best > 0.2 * gaussian_mu(
         epsilon, delta
     )  # the audit sees something: noise is not absurdly large
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(200, 0.3), (400, 0.3)])
+def test_a_mean_that_noise_hides_has_a_bound_below_its_noise(n, epsilon):
+    """Over the whole domain, and in a ball: its released length says how short it is."""
+    X = tight_cluster(np.random.default_rng(0), n, 9)
+    options = {"epsilon": epsilon, "delta": 1e-6, "domain": Ball(20.0), "random_state": 1}
+    release = private_mean(X, method="adaptive", **options)
+    pull = release.certificate["error_bound_parts"]["pull"]
+    assert 0 <= pull["factor"] <= 1
+    without = Bound(**{**release.certificate["error_bound_parts"], "pull": None})
+    assert release.error_bound(0.95) < without.at(0.95)
+    assert all(check.ok for check in release.verify())

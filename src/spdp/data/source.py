@@ -7,6 +7,7 @@ the records, the persons they are of or their labels, travels with the blocks.
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
+from mmap import mmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +74,8 @@ class Source:
         may look at the data: it is asked where such errors are raised, never else.
     device : bool
         Whether its blocks lie on a GPU.
+    memory : int
+        Bytes of its records where they lie in memory anyway; 0 for files.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class Source:
         record: Unit = Unit.RECORD,
         advise: Callable[[int], Advice] | None = None,
         device: bool = False,
+        memory: int = 0,
     ) -> None:
         self._read = read
         self.k = k
@@ -105,6 +109,7 @@ class Source:
         self.record = record
         self.advise = advise or (lambda i: Advice())
         self.device = device
+        self.memory = memory
         self._started = False
 
     @property
@@ -234,7 +239,17 @@ def _from_array(A: NDArray[Any], name: str) -> Source:
     def read() -> Iterator[Any]:
         return (A[i : i + step] for i in starts)
 
-    return _of_shape(read, shape, len(A), name, device=device, dtype=A.dtype)
+    memory = 0 if _mapped(A) else A.nbytes
+    return _of_shape(read, shape, len(A), name, device=device, dtype=A.dtype, memory=memory)
+
+
+def _mapped(A: Any) -> bool:
+    """Whether an array, or what it is a view of, is a file."""
+    while A is not None:
+        if isinstance(A, np.memmap | mmap):
+            return True
+        A = getattr(A, "base", None)
+    return False
 
 
 def _from_list(items: Sequence[Any], name: str) -> Source:

@@ -25,8 +25,9 @@ from spdp.queries import Query
 
 __all__ = ["KEEP_BYTES", "Engine", "Held", "collect"]
 
-# Vectors kept for a search; of more records it looks at every 2nd, 4th, … block.
-KEEP_BYTES = 160 << 20
+# Vectors kept for a search; of more records it looks at every 2nd, 4th, … block. Where
+# records lie in memory their vectors may take as much, up to so many times this.
+KEEP_BYTES, IN_MEMORY = 160 << 20, 4
 
 
 class Engine(ABC):
@@ -74,7 +75,8 @@ class Engine(ABC):
         """
         if "person" in source.columns:
             return self.people(source, task, allow_none)
-        return self.hold(source, task._replace(allow_none=allow_none), KEEP_BYTES)
+        most = max(KEEP_BYTES, min(source.memory, IN_MEMORY * KEEP_BYTES))
+        return self.hold(source, task._replace(allow_none=allow_none), most)
 
     def total(
         self,

@@ -26,7 +26,8 @@ steps 2 to 4.
 
 All choices are functions of public numbers and of released ones. Each query's integers
 and sensitivity are in :mod:`spdp.queries`; shares of μ² add up to at most 1 in the
-account.
+account. Of very many records steps 0 to 2 look at every so many-th, by public numbers
+and places alone: a record that is not looked at changes nothing.
 """
 
 from dataclasses import replace
@@ -140,7 +141,7 @@ class Search(LastSteps):
 
     def later_share(self) -> float:
         """What the steps after the rounds will spend before the last one."""
-        share = TAIL_SHARE + self.excess_share() + REACH_SHARE
+        share = TAIL_SHARE + self.bound_share() + REACH_SHARE
         if self.resolution >= SHAPE_FROM:
             share += FRAME_LEAST + self.shares(SPREAD_SHARES) + self.shares(CENTRE_SHARES)
         if self.resolution >= CORRELATE_FROM:

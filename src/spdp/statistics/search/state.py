@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 # Resolution beyond which a search need not look at all records to find its way.
 SHARP_ENOUGH = 1500.0
 EXCESS_FACTOR, EXCESS_LEAST, EXCESS_MOST = 3.0, 0.03, 0.07  # share of μ²: factor/d
+# The same below a resolution at which the bound would else be mostly its noise.
+LOW, LOW_FROM, LOW_FACTOR, LOW_MOST = 8.0, 20, 8.0, 0.12  # up to it, from d dimensions on
 REACH_SHARE, REACH = 0.008, 3.0  # share and reach (over the distance) of the second excess
 
 
@@ -142,7 +144,7 @@ class State:
 
     def ask_excess(self, radius: float) -> Excess:
         """Mean excess of all records beyond ``radius``: one query, two numbers."""
-        shares = (self.excess_share(), REACH_SHARE)
+        shares = (self.bound_share(), REACH_SHARE)
         weights = tuple(int(RECORD_NORM * sqrt(share / sum(shares))) for share in shares)
         longest = radius * float(self.frame.width.max())
         far = max(self.reach(), longest)
@@ -162,6 +164,12 @@ class State:
     def excess_share(self) -> float:
         """Share of the excess of all records: what a mean's noise is √d times of."""
         return clip(EXCESS_FACTOR / self.d, EXCESS_LEAST, EXCESS_MOST)
+
+    def bound_share(self) -> float:
+        """Share of the excess where it makes the error bound, too."""
+        if self.resolution >= LOW or self.d < LOW_FROM:
+            return self.excess_share()
+        return clip(LOW_FACTOR / self.d, EXCESS_LEAST, LOW_MOST)
 
     def noise(self) -> float:
         """Noise per coordinate of a mean in a unit ball, with all that is left."""

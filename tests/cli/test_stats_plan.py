@@ -2,6 +2,9 @@
 
 import json
 
+from spdp.cli.stats.plan import Statistic
+from spdp.statistics.forecast import STATISTICS
+
 PUBLIC = ("--k", "3", "--n", "5000", "--epsilon", "1", "--delta", "1e-6", "--radius", "10")
 
 
@@ -24,3 +27,7 @@ def test_json(run):
 
 def test_what_is_wrong_is_refused(refused):
     refused(2, "positive", "stats", "plan", "median", *PUBLIC, "--spread", "-1")
+
+
+def test_every_statistic_has_its_name_here():
+    assert {str(name) for name in Statistic} == set(STATISTICS)

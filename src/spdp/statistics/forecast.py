@@ -5,8 +5,8 @@ has noise of standard deviation Δ/(μ√ρ). How much of μ² a search leaves f
 query, and how large its ball is beside the records' spread, is not known beforehand;
 :data:`TYPICAL` has what was seen on made-up Gaussian records, equally wide in all
 directions. Forecasts are therefore *predictions*: of the noise alone, for records that
-lie so, within a factor of about 1.5 where n·μ/√d is 30 or more. They promise nothing of
-data that are not looked at, and certificates state what a release is really worth.
+lie so, within a factor of two where n·μ/√d is 30 or more (tested). They promise nothing
+of data that are not looked at; certificates state what a release is really worth.
 
 *Power.* For two classes of n/2 records with spread s about means that are δ apart,
 noise σ in each coordinate of a mean, and v = 4s²/(nd) + 2σ², the squared distance of

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from spdp.blocks import REAL
 from spdp.data.source import Source
 from spdp.engines.local import LocalEngine, LocalHeld
-from spdp.engines.task import Held, Task, joined
+from spdp.engines.task import Held, Task, Vectors, joined
 from spdp.errors import ParameterError
 from spdp.kernels.base import working_dtype
 
@@ -87,10 +87,11 @@ class GpuEngine(LocalEngine):
 class _DeviceHeld(LocalHeld):
     """Vectors on the device, where starting work on a block is what takes time."""
 
-    def look_at(self, stride: int) -> None:
-        super().look_at(stride)
-        if len(self._looked) > 1 and self._looked is not self._kept:
-            self._looked = [joined(self._looked)]
+    def _looked(self) -> list[Vectors]:
+        parts = super()._looked()
+        if len(parts) > 1 and parts is not self._kept:
+            self._thin = parts = [joined(parts)]
+        return parts
 
 
 class _Batch:

@@ -188,7 +188,7 @@ def test_blocks_of_held_vectors_are_looked_at_together(monkeypatch):
     Y, _ = cuda.log_vectors(X, region.log_low, region.log_high)
     np.testing.assert_array_equal(held.total(query, True), query.total(Y, cuda))
     held.look_at(7)
-    assert held.m == len(held._looked[0].Y)
+    assert held.m == len(held._looked()[0].Y)
     assert len(held._kept) > 1
     axes, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((6, 6)))
     turned = held.turned(axes)

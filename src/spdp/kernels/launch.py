@@ -63,8 +63,10 @@ def launch_for(k: int) -> Launch:
         if k <= 2:
             return Launch(k, 1, 256, 4)
         return Launch(k, 1, 64, 10 if k == 3 else 8 if k <= 5 else 6 if k <= 7 else 4)
+    if k == 11:
+        return Launch(k, 4, 256, 2)
     if k <= MAX_WARP:
-        lanes = 4 if k == 11 else (k + 1) // 2
+        lanes = (k + 1) // 2
         return Launch(k, lanes, 64, 10 if k == 12 else 8 if k <= 20 else 6 if k <= 30 else 4)
     return Launch(k, 64, 64, 6 if k <= 48 else 4)
 

@@ -39,7 +39,7 @@ from spdp.certificate import estimand_of
 from spdp.choices import Adjacency
 from spdp.domain import Domain
 from spdp.engines import Engine, Held
-from spdp.errors import ParameterError
+from spdp.errors import ParameterError, named
 from spdp.privacy.account import Seed
 from spdp.privacy.bounds import Bound
 from spdp.privacy.laws import chi2_law
@@ -47,6 +47,7 @@ from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, ClassExcess, Moments, MomentSum
 from spdp.queries.moments import OFF_DIAGONAL, ON_DIAGONAL
 from spdp.release import Release, publish, stated_bounds
+from spdp.statistics.classes import check_classes
 from spdp.statistics.counted import countable
 from spdp.statistics.search import Search
 from spdp.statistics.search.outside import warn_outside
@@ -122,9 +123,9 @@ def private_difference(
     >>> bool(release.values["p_value"] < 0.01)
     True
     """
-    pair = tuple(classes)
-    if len(pair) != 2 or pair[0] == pair[1]:
-        raise ParameterError(f"classes must be two different labels, got {classes!r}")
+    pair = tuple(check_classes(classes)) if len(set(classes)) == 2 else ()
+    if len(pair) != 2:
+        raise ParameterError(f"{named('classes')} must be two different labels, got {classes!r}")
     setting = prepare(
         X,
         epsilon=epsilon,
@@ -141,7 +142,7 @@ def private_difference(
         classes_of=y,
     )
     if "label" not in setting.source.columns:
-        raise ParameterError("y is missing: the class of each record")
+        raise ParameterError("the class of each record is missing", ask="y")
     held = setting.gather(classes=pair)
     everyone = countable(held.unlabelled(), setting.account, setting.region)
     search = Search(everyone, setting.account, setting.region, setting.chart)
@@ -240,6 +241,7 @@ def _publish(
     if found.outside is not None and found.outside.clearly:
         warn_outside(found.outside.share, account.unit)
     means = [chart.project(found.center + z, setting.region) for z in found.z]
+    account.note(classes=list(classes))
     public, n = account.adjacency is Adjacency.REPLACE_ONE, search.n
     step, last = found.radius / RECORD_NORM, account.steps[-1]
     return publish(

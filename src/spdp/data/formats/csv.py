@@ -1,5 +1,7 @@
 """CSV tables, ``.csv``, with a header line: parsed by Arrow (extra ``tables``).
 
+Columns are separated by what separates their names: no record decides it.
+
 Opening counts the lines, so that every piece can be read on its own.
 """
 
@@ -15,17 +17,31 @@ from spdp.data.formats.tables import Table, block_of
 from spdp.data.source import rows_per_block
 from spdp.errors import DataError
 
-__all__ = ["header", "open", "rows"]
+__all__ = ["header", "lines", "open", "rows"]
 
 MIXED = 10  # a column with fewer exceptions than one in so many is of one kind
 SAMPLE = 1000  # lines that tell columns of numbers from others
+SEPARATORS = (",", ";", "\t")
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
+
+
+def lines(file: Path, separator: str | None = None) -> Iterator[list[str]]:
+    """The cells of each line, the header's first; it says what separates them."""
+    separator = separator or _separator(file)
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        yield from csv.reader(stream, delimiter=separator)
+
+
+def _separator(file: Path) -> str:
+    """What separates the names of the columns: a comma, unless another makes more."""
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        first = stream.readline()
+    return max(SEPARATORS, key=lambda s: len(next(csv.reader([first], delimiter=s), [])))
 
 
 def header(file: Path) -> list[str]:
     """Names of the columns."""
-    with file.open(encoding="utf-8-sig", newline="") as lines:
-        return [name.strip() for name in next(csv.reader(lines), [])]
+    return [name.strip() for name in next(lines(file), [])]
 
 
 def open(file: Path, options: Options) -> Table:
@@ -46,12 +62,11 @@ def _numeric(file: Path, columns: int) -> list[bool | None]:
     Anything between is refused, so that no single record decides what the others mean.
     """
     numbers, texts = [0] * columns, [0] * columns
-    with file.open(encoding="utf-8-sig", newline="") as lines:
-        for row in islice(csv.reader(lines), 1, SAMPLE):
-            for i, cell in enumerate(row[:columns]):
-                if cell.strip() not in MISSING:
-                    numbers[i] += _is_number(cell)
-                    texts[i] += not _is_number(cell)
+    for row in islice(lines(file), 1, SAMPLE):
+        for i, cell in enumerate(row[:columns]):
+            if cell.strip() not in MISSING:
+                numbers[i] += _is_number(cell)
+                texts[i] += not _is_number(cell)
     mixed = [i for i in range(columns) if MIXED * min(numbers[i], texts[i]) > numbers[i] + texts[i]]
     return [None if i in mixed else numbers[i] > texts[i] for i in range(columns)]
 
@@ -68,8 +83,8 @@ def _offsets(file: Path, unit: int) -> tuple[tuple[int, ...], int]:
     """Where every ``unit``-th record begins, and the file ends; number of records."""
     offsets: list[int] = []
     position = n = 0
-    with file.open("rb") as lines:
-        for i, line in enumerate(lines):
+    with file.open("rb") as stream:
+        for i, line in enumerate(stream):
             if i > 0 and not line.isspace():
                 if n % unit == 0:
                     offsets.append(position)
@@ -105,7 +120,7 @@ def _parsed(layout: Table, data: bytes, kind: Any) -> dict[int, Any]:
     found = parser.read_csv(
         arrow.BufferReader(data),
         parser.ReadOptions(column_names=names, block_size=len(data) + 1),
-        parser.ParseOptions(),
+        parser.ParseOptions(delimiter=_separator(layout.file)),
         parser.ConvertOptions(
             include_columns=list(others),
             column_types=others | dict.fromkeys(map(str, layout.entries), kind),

@@ -1,11 +1,10 @@
 """What may be published: a value, the law of its error, and its certificate."""
 
-import html
 import io
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import sqrt
 from pathlib import Path
@@ -16,6 +15,8 @@ from numpy.typing import NDArray
 
 from spdp.certificate import Certificate, seal_of, strict_json
 from spdp.errors import DataError, ParameterError
+from spdp.markup import card, shaded
+from spdp.pictures.panels import VALUE, panels
 from spdp.plain import numbers
 from spdp.privacy.account import Account
 from spdp.privacy.bounds import Bound
@@ -24,6 +25,7 @@ from spdp.signature import check_signature
 from spdp.signature import sign as sign_seal
 from spdp.synthesis import draw
 from spdp.verification import Check, checks
+from spdp.words import check_names, facts, heading
 
 __all__ = ["Release", "publish"]
 
@@ -31,6 +33,7 @@ STATED = {"95%": 0.95, "99%": 0.99}  # levels of the bounds in a certificate
 PLAIN = json.JSONEncoder(allow_nan=False)
 CERTIFICATE, REPORT = "certificate.json", "report.html"
 MEAN = "mean"  # name of the value of a mean
+LARGEST_SHOWN, MOST_SHOWN = 10, 4  # size and number of matrices that a notebook shows
 
 Array = NDArray[Any]  # of float64 numbers, or complex128 where matrices are Hermitian
 Values = Mapping[str, Array]
@@ -321,20 +324,30 @@ class Release:
 
     def _repr_html_(self) -> str:
         c = self.certificate
-        size = "×".join(map(str, self.value.shape))
-        rows = {
-            "private": "yes" if c["private"] else "no: seeded simulation",
-            "guarantee": f"ε = {c['epsilon']}, δ = {c['delta']}, {c['adjacency']}",
-            "estimates": c["estimand"],
-            "mechanism": f"{c['mechanism']} ({c['calibration']})",
-            f"{c['unit'] or 'record'}s": c["n"] if c["n"] is not None else "not public",
-            "what this covers": c["error_statement"],
-        }
-        if c["error_bound"] is not None:
-            rows[f"error, {c['distance']}, 95 %"] = f"≤ {c['error_bound']['95%']:.4g}"
-        body = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(str(name))}</th>"
-            f"<td>{html.escape(str(value))}</td></tr>"
-            for name, value in rows.items()
-        )
-        return f"<table><caption>Released matrix, {size}</caption>{body}</table>"
+        drawn = [panel for panel in panels(self.values, c) if panel.kind == "matrix"]
+        small = [p for p in drawn if p.scale == VALUE and len(p.data) <= LARGEST_SHOWN]
+        top = max((float(np.abs(p.data).max()) for p in small), default=0.0) or 1.0
+        maps = [shaded(p.data.tolist(), p.title, top) for p in small[:MOST_SHOWN]]
+        return card(heading(c), facts(c), *maps)
+
+    def plot(self, axes: Any = None, *, names: Sequence[str] | None = None) -> Any:
+        """Draw what was released: matrices on one colour scale, and their shapes.
+
+        Of 2×2 and 3×3 matrices the ellipses or ellipsoids, of principal directions and
+        of trends how they change the mean; the means of all classes. Needs matplotlib.
+
+        Parameters
+        ----------
+        axes : matplotlib axes, or a sequence of them, optional
+            Where to draw: as many as there are pictures, or one, for the main picture.
+            By default a new figure.
+        names : sequence of str, optional
+            Names of the rows.
+
+        Returns
+        -------
+        matplotlib axes, or an array of them where there are several pictures
+        """
+        from spdp.pictures import plot
+
+        return plot(self.values, self.certificate, axes, check_names(names, self.certificate["k"]))

@@ -1,29 +1,18 @@
 """``spdp stats``: statistics beyond the mean, one command each."""
 
-import typer
-
+from spdp.cli.examples import group, register
 from spdp.cli.stats import classes, compare, median, pca, regress, spread
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    help="Statistics beyond the mean, each for one budget.",
-    no_args_is_help=True,
-    add_completion=False,
-)
-
-
-@app.callback()
-def group() -> None:
-    """Statistics beyond the mean, each for one budget."""
-
-
-for command in (
+app = group("Statistics beyond the mean, each for one budget.")
+register(
+    app,
     classes.classes,
     spread.spread,
     pca.pca,
     median.median,
     regress.regress,
     compare.compare,
-):
-    app.command(command.__name__.rstrip("_"))(command)
+    under="stats",
+)

@@ -45,6 +45,7 @@ def classes(
     output: options.Directory = None,
     force: options.Force = False,
     report: options.Report = False,
+    row_names: options.Names = None,
     sign: options.Sign = None,
     ledger: options.LedgerFile = None,
     label: options.Label = None,
@@ -58,16 +59,17 @@ def classes(
     workers: options.Workers = None,
     as_json: options.Json = False,
 ) -> None:
-    """Release the mean and the size of every class of the matrices in files."""
+    """Release the mean and the size of every class of matrices."""
     from spdp.statistics.classes import private_class_means
 
     domain = options.domain_from(eigenvalues, trace, correlation, radius, center)
     arrays = ("means", "counts", *(() if covariance is Covariance.NONE else ("covariance",)))
-    target = Output(output, force, report, sign, arrays)
+    target = Output(output, force, report, sign, arrays, row_names)
     account = None if ledger is None else options.open_ledger(ledger)
     reader = Reader(key, order, mask, dask, workers)
     found = None if labels is None else read_labels(labels)
     with target.prepared(), reader.opened(data) as (source, engine):
+        target.check_rows(source.k)
         release = private_class_means(
             source,
             found,

@@ -20,6 +20,7 @@ Covariates = Annotated[
         metavar="FILE", help="Covariates of each record: .npy, or text, a line of numbers each."
     ),
 ]
+NAMES = ("fitted", "slopes", "at", "noise")  # of what is released
 Ranges = Annotated[
     str,
     typer.Option(metavar="LOW:HIGH,...", help="Public least and largest value of each covariate."),
@@ -41,6 +42,7 @@ def regress(
     output: options.Directory = None,
     force: options.Force = False,
     report: options.Report = False,
+    row_names: options.Names = None,
     sign: options.Sign = None,
     ledger: options.LedgerFile = None,
     label: options.Label = None,
@@ -57,10 +59,11 @@ def regress(
     from spdp.statistics.regression import private_regression
 
     domain = options.domain_from(eigenvalues, trace, correlation, radius, center)
-    target = Output(output, force, report, sign, ("fitted", "slopes", "at", "noise"))
+    target = Output(output, force, report, sign, NAMES, row_names)
     account = None if ledger is None else options.open_ledger(ledger)
     reader = Reader(key, order, mask, dask, workers)
     with target.prepared(), reader.opened(data) as (source, engine):
+        target.check_rows(source.k)
         release = private_regression(
             source,
             read_covariates(covariates),

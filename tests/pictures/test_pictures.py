@@ -125,6 +125,8 @@ def test_a_statistic_nobody_drew_yet_is_drawn_by_its_shapes(classes):
         ("matrix", "means 1"),
         ("bars", "counts"),
     ]
+    short = {"means": classes.values["means"]}  # a certificate may speak of what is not there
+    assert drawn(Release(short, classes.certificate))[0].title == "means 0"
     nothing = Release({"p": np.array(0.5)}, odd.certificate)
     with pytest.raises(DataError, match="nothing that can be drawn"):
         nothing.plot()

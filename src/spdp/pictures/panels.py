@@ -45,8 +45,9 @@ class Panel(NamedTuple):
 
 def panels(values: Values, certificate: Certificate) -> list[Panel]:
     """The pictures of a release, the main one first, shapes of matrices last."""
-    chosen = PANELS.get(certificate["statistic"], _everything)
-    return sorted(chosen(values, certificate), key=lambda panel: panel.kind == "solid")
+    draw, needs = PANELS.get(certificate["statistic"], (_everything, set()))
+    drawn = draw(values, certificate) if needs <= set(values) else _everything(values, certificate)
+    return sorted(drawn, key=lambda panel: panel.kind == "solid")
 
 
 def _matrices(stack: Array, titles: list[str], scale: str = VALUE) -> list[Panel]:
@@ -175,12 +176,13 @@ def _everything(values: Values, c: Certificate) -> list[Panel]:
     return drawn
 
 
-PANELS: dict[str, Callable[[Values, Certificate], list[Panel]]] = {
-    "mean": _mean,
-    "median": _median,
-    "class-means": _classes,
-    "difference": _difference,
-    "dispersion": _dispersion,
-    "pca": _pca,
-    "regression": _regression,
+# How a statistic is drawn, and the arrays that it takes.
+PANELS: dict[str, tuple[Callable[[Values, Certificate], list[Panel]], set[str]]] = {
+    "mean": (_mean, set()),
+    "median": (_median, set()),
+    "class-means": (_classes, {"means", "counts"}),
+    "difference": (_difference, {"means"}),
+    "dispersion": (_dispersion, {"mean", "deviations"}),
+    "pca": (_pca, {"mean", "components", "explained_variance"}),
+    "regression": (_regression, {"fitted", "slopes", "at"}),
 }

@@ -10,7 +10,7 @@ from spdp.errors import DataError
 from spdp.pictures.painting import Names, paint_bars, paint_matrix, paint_outline, top_of
 from spdp.pictures.panels import Panel
 from spdp.privacy.balance import Balance
-from spdp.report.svg import FAINT, FILL, LINE, MAP, MARK, figure_of, svg_of
+from spdp.report.svg import FAINT, FILL, LINE, MAP, MAP_INK, MARK, figure_of, svg_of
 
 __all__ = [
     "bars",
@@ -46,8 +46,10 @@ def heat_map(
         bar.outline.set_visible(False)
         bar.ax.locator_params(axis="x", nbins=5)
         bar.set_label("" if unit == 1.0 else f"entries are written in units of {unit:g}")
-        for artist in (mesh, bar.solids, *axes.texts):
+        for artist in (mesh, bar.solids):
             artist.set_gid(MAP)
+        for text in axes.texts:
+            text.set_gid(MAP_INK)
 
     return svg_of(name, f"heat map of the {k}×{k} matrix", 4.2, paint)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from spdp.errors import DataError
 
-__all__ = ["FAINT", "FILL", "LINE", "MAP", "MARK", "figure_of", "svg_of"]
+__all__ = ["FAINT", "FILL", "LINE", "MAP", "MAP_INK", "MARK", "figure_of", "svg_of"]
 
 INK, FAINT, LINE, FILL, MARK = "#010203", "#010204", "#010205", "#010206", "#010207"
 PALETTE = {
@@ -41,7 +41,7 @@ STYLE = {
     "text.usetex": False,
 }
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-MAP = "map"  # id of what has colours of its own, light where numbers are small
+MAP, MAP_INK = "map", "map-ink"  # what has colours of its own, light where it is zero, and its ink
 WIDTH = 4.0  # inches
 
 
@@ -69,7 +69,8 @@ def svg_of(name: str, label: str, height: float, paint: Callable[[Any], None]) -
     assert found is not None  # matplotlib writes it
     box, body = found.groups()
     body = re.sub(r"<(metadata|style)\b.*?</\1>", "", body, flags=re.DOTALL)
-    body = body.replace(f' id="{MAP}"', f' class="{MAP}"')
+    for kind in (MAP, MAP_INK):
+        body = body.replace(f' id="{kind}"', f' class="{kind}"')
     body = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", body)
     for stand_in, colour in PALETTE.items():
         body = body.replace(stand_in, colour)

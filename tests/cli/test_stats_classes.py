@@ -31,7 +31,7 @@ def test_it_writes_a_release_with_its_page(run, data, labels, tmp_path, budget):
     np.testing.assert_allclose(release.values["counts"], [1500, 1500], atol=150)
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert "means of 2 classes of 3×3 matrices" in page
-    assert "Mean of class 1." in page
+    assert "Mean of class 1 (about 1," in page
     code, out, err = run("verify", "out")
     assert (code, err) == (0, "")
 

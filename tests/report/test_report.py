@@ -369,3 +369,21 @@ def test_terminal_curve():
     lines = terminal_curve(np.array([10.0, 100.0]), np.array([1.0, 0.1]), "n")
     assert len(lines) == 2
     assert lines[0].count("█") > lines[1].count("█") >= 1
+
+
+def luminance(colour):
+    """Relative luminance as WCAG defines it."""
+    digits = colour if len(colour) == 6 else "".join(2 * digit for digit in colour)
+    channels = np.array([int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def test_texts_stand_out_from_their_ground_in_light_and_dark(release):
+    light, dark = re.findall(r":root\{(.*?)\}", html_report(release), re.DOTALL)
+    for scheme in (light, dark):
+        colours = dict(re.findall(r"--([\w-]+):#(\w+)", scheme))
+        for ink in ("ink", "soft"):
+            for ground in ("paper", "card", "good", "bad"):
+                low, high = sorted(luminance(colours[name]) for name in (ink, ground))
+                assert (high + 0.05) / (low + 0.05) >= 4.5, (ink, ground)

@@ -20,6 +20,7 @@ LARGEST_SPACIOUS = 5  # up to this size there is room for three digits of each
 MOST_NAMES = 40  # rows that can be named one by one
 MOST_NUMBERS = 10  # rows that are numbered
 COLUMNS, SIDE = 3, 3.6  # panels beside each other, and inches of each
+WIDE, NARROW = 380.0, 290.0  # points of letters in a row: on a page, in a panel
 
 
 def top_of(matrices: Sequence[Array]) -> float:
@@ -27,10 +28,13 @@ def top_of(matrices: Sequence[Array]) -> float:
     return max((float(np.abs(matrix).max()) for matrix in matrices), default=0.0) or 1.0
 
 
-def paint_matrix(axes: Any, matrix: Array, top: float, names: Names = None) -> tuple[Any, float]:
+def paint_matrix(
+    axes: Any, matrix: Array, top: float, names: Names = None, width: float = WIDE
+) -> tuple[Any, float]:
     """Entries from blue to red, with their values if they fit.
 
     Gives what a colour bar is made for, and the unit that values are written in.
+    ``width`` is what a row of values has, in points of letters.
     """
     k = len(matrix)
     labelled = k <= LARGEST_LABELLED
@@ -45,7 +49,7 @@ def paint_matrix(axes: Any, matrix: Array, top: float, names: Names = None) -> t
     if not labelled:
         return mesh, 1.0
     texts, unit = _labels(matrix, top)
-    _write(axes, matrix, texts, top)
+    _write(axes, matrix, texts, top, width)
     return mesh, unit
 
 
@@ -74,9 +78,9 @@ def _three_digits(value: float) -> str:
     return f"{value:.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
-def _write(axes: Any, matrix: Array, texts: list[list[str]], top: float) -> None:
+def _write(axes: Any, matrix: Array, texts: list[list[str]], top: float, width: float) -> None:
     longest = max(len(text) for row in texts for text in row)
-    size = min(12.0, 380.0 / (len(matrix) * max(longest, 3)))
+    size = min(12.0, width / (len(matrix) * max(longest, 3)))
     for (i, j), value in np.ndenumerate(matrix):
         ink = "#ffffff" if abs(value) > 0.6 * top else "#222222"
         place = {"ha": "center", "va": "center", "color": ink, "fontsize": size}
@@ -174,7 +178,7 @@ def _paint_shared(places: list[tuple[Any, Panel]], names: Names) -> None:
         solids = [(at, p.data) for at, p in places if p.kind == "solid" and p.scale == scale]
         if maps:
             top = top_of([matrix for _, matrix in maps])
-            painted = [paint_matrix(at, matrix, top, names) for at, matrix in maps]
+            painted = [paint_matrix(at, matrix, top, names, NARROW) for at, matrix in maps]
             mesh, unit = painted[0]
             bar = mesh.figure.colorbar(mesh, ax=[at for at, _ in maps], shrink=0.8)
             bar.outline.set_visible(False)

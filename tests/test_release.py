@@ -1,5 +1,6 @@
 import hashlib
 import os
+import re
 
 import numpy as np
 import pytest
@@ -94,6 +95,28 @@ def test_a_failed_save_leaves_nothing(release, tmp_path, monkeypatch):
 
 def test_shown_in_a_notebook(release):
     page = release._repr_html_()
-    assert "<table>" in page
+    assert page.count("<table") == page.count("</table>") == 2  # facts, and the matrix
     assert "95 %" in page
+    assert f">{release.value[0, 0]:.3g}<" in page
+    large = Release(np.eye(11), release.certificate | {"k": 11, "arrays": {"mean": [11, 11]}})
+    assert large._repr_html_().count("<table") == 1
+
+
+def test_what_a_notebook_shows_is_escaped_and_has_no_ground_of_its_own(release):
+    evil = "</table><script>alert(1)</script>"
+    page = Release(release.value, release.certificate | {"estimand": evil})._repr_html_()
+    assert "<script" not in page
+    assert "&lt;script" in page
+    assert not re.search(r"(?<!-)color:(?!inherit)", page)  # the page's own ink
+    grounds = re.findall(r"background:([a-z]+)", page)
+    assert set(grounds) <= {"transparent", "rgba"}
+
+
+def test_numpy_sees_the_matrix(release):
+    copied = np.asarray(release)
+    np.testing.assert_array_equal(copied, release.value)
+    copied[0, 0] = 7.0  # its own
+    assert release.value[0, 0] != 7.0
+    assert np.asarray(release, np.float32).dtype == np.float32
+    assert np.linalg.eigvalsh(release)[0] > 0
     assert "private" in repr(release)

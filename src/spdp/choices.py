@@ -7,7 +7,7 @@ from enum import StrEnum
 from math import isfinite
 from typing import Any, TypeVar
 
-from spdp.errors import ParameterError
+from spdp.errors import ParameterError, named
 
 __all__ = [
     "Adjacency",
@@ -105,7 +105,8 @@ def choose(kind: type[Choice], value: str, name: str) -> Choice:
         return kind(value)
     except ValueError:
         *most, last = (repr(str(member)) for member in kind)
-        raise ParameterError(f"{name} must be {', '.join(most)} or {last}, got {value!r}") from None
+        wanted = f"{', '.join(most)} or {last}"
+        raise ParameterError(f"{named(name)} must be {wanted}, got {value!r}") from None
 
 
 def real(name: str, value: Any) -> float:
@@ -113,14 +114,14 @@ def real(name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ParameterError(f"{name} must be a number, got {value!r}") from None
+        raise ParameterError(f"{named(name)} must be a number, got {value!r}") from None
 
 
 def positive_int(name: str, value: Any) -> int:
     """``value`` as an int if it is a positive whole number, else an error."""
     number = positive(name, value)
     if number != int(number):
-        raise ParameterError(f"{name} must be a whole number, got {value!r}")
+        raise ParameterError(f"{named(name)} must be a whole number, got {value!r}")
     return int(number)
 
 
@@ -128,5 +129,5 @@ def positive(name: str, value: Any) -> float:
     """``value`` as a float if it is positive and finite, else an error."""
     number = real(name, value)
     if not (isfinite(number) and number > 0):
-        raise ParameterError(f"{name} must be a positive finite number, got {value!r}")
+        raise ParameterError(f"{named(name)} must be a positive finite number, got {value!r}")
     return number

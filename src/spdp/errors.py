@@ -2,8 +2,12 @@
 
 Where passing an option would help, the error carries the option's name (``ask``), or
 the names of several, apart from its text, so that Python and the command line each
-spell it in their own words.
+spell it in their own words. So it is with an option that a message speaks of:
+:func:`named` marks it there.
 """
+
+import re
+from collections.abc import Callable
 
 __all__ = [
     "DataError",
@@ -13,15 +17,35 @@ __all__ = [
     "OutsideDomain",
     "ParameterError",
     "TooNoisy",
+    "named",
+    "spelt",
 ]
 
 SPELLINGS = {"ledger_key": "Ledger(path, key=...)"}
+# Characters for private use: they stand around an option's name, and in no text.
+OPEN, CLOSE = "\ue000", "\ue001"
+MARKED = re.compile(f"{OPEN}([^{OPEN}{CLOSE}=]*)(?:=([^{OPEN}{CLOSE}]*))?{CLOSE}")
+Spell = Callable[[str, str | None], str]
+
+
+def named(name: str, value: str | None = None) -> str:
+    """An option, or an option with its value, as a message of an error mentions it."""
+    return f"{OPEN}{name}{'' if value is None else f'={value}'}{CLOSE}"
+
+
+def spelt(message: str, spell: Spell) -> str:
+    """A message whose options are spelt by ``spell(name, value)``."""
+    return MARKED.sub(lambda found: spell(found[1], found[2]), message)
+
+
+def _in_python(name: str, value: str | None) -> str:
+    return name if value is None else f"{name}={value!r}"
 
 
 class _Error(ValueError):
     def __init__(self, message: str, *, ask: str | tuple[str, ...] | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+        super().__init__(spelt(message, _in_python))
+        self.message = message  # its options are still marked
         self.ask = ask
 
     @property
@@ -31,7 +55,8 @@ class _Error(ValueError):
 
     def __str__(self) -> str:
         names = [SPELLINGS.get(name, f"{name}=...") for name in self.asks]
-        return f"{self.message} (pass {' or '.join(names)})" if names else self.message
+        text = super().__str__()
+        return f"{text} (pass {' or '.join(names)})" if names else text
 
 
 class ParameterError(_Error):

@@ -1,49 +1,50 @@
-"""Progress bars: on standard error, on a terminal only, only for work that lasts."""
+"""Progress bars: on a terminal or in a notebook, and only for work that lasts."""
 
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from html import escape
+from typing import Protocol
 
 __all__ = ["track"]
 
 PATIENCE = 1.0  # seconds after which work is long enough to deserve a bar
+PAUSE = 0.2  # seconds between two pictures of a notebook's bar
 
 # work inside tracked work reports to no one: two bars would overwrite each other
 _shown = False
-
-
 SILENT = nullcontext(lambda amount: None)
 
 
 def track(description: str, total: float | None) -> AbstractContextManager[Callable[[float], None]]:
     """Give a function that records how much was done.
 
-    A bar with rate and time left appears after a second.
+    A bar with rate and time left appears after a second: on standard error where that
+    is a terminal, or below the running cell of a notebook.
     """
-    return SILENT if _shown or not sys.stderr.isatty() else _tracked(description, total)
+    make = None if _shown else _maker()
+    return SILENT if make is None else _tracked(make, description, total)
 
 
 @contextmanager
-def _tracked(description: str, total: float | None) -> Iterator[Callable[[float], None]]:
+def _tracked(
+    make: "Callable[[str, float | None], Bar]", description: str, total: float | None
+) -> Iterator[Callable[[float], None]]:
     global _shown
     _shown = True
     started = time.monotonic()
     done = 0.0
-    bar: Any = None
-    task: Any = None
+    bar: Bar | None = None
 
     def advance(amount: float) -> None:
-        nonlocal bar, task, done
+        nonlocal bar, done
         done += amount
         elapsed = time.monotonic() - started
         if bar is None and elapsed > PATIENCE:
-            bar = _bar()
-            task = bar.add_task(description, total=total, rate="")
-            bar.start()
+            bar = make(description, total)
         if bar is not None:
-            bar.update(task, completed=done, rate=f"{done / elapsed:,.3g}/s")
+            bar.show(done, elapsed)
 
     try:
         yield advance
@@ -53,15 +54,77 @@ def _tracked(description: str, total: float | None) -> Iterator[Callable[[float]
             bar.stop()
 
 
-def _bar() -> Any:
-    from rich import progress
-    from rich.console import Console
+def _maker() -> "Callable[[str, float | None], Bar] | None":
+    """The bar for where this runs; None where nobody would see one."""
+    if sys.stderr.isatty():
+        return TerminalBar
+    return NotebookBar if _in_notebook() else None
 
-    columns = (
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TextColumn("{task.fields[rate]}"),
-        progress.TimeRemainingColumn(),
-    )
-    return progress.Progress(*columns, console=Console(stderr=True), transient=True)
+
+def _in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this: it is there already, or not at all."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return hasattr(shell, "kernel")
+
+
+class Bar(Protocol):
+    """What is shown of the work."""
+
+    def show(self, done: float, elapsed: float) -> None:
+        """Show how much was done in so many seconds."""
+
+    def stop(self) -> None:
+        """Show nothing any more."""
+
+
+class TerminalBar:
+    """On standard error; it goes when the work is done."""
+
+    def __init__(self, description: str, total: float | None) -> None:
+        from rich import progress
+        from rich.console import Console
+
+        columns = (
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.fields[rate]}"),
+            progress.TimeRemainingColumn(),
+        )
+        self._bar = progress.Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task(description, total=total, rate="")
+        self._bar.start()
+
+    def show(self, done: float, elapsed: float) -> None:
+        self._bar.update(self._task, completed=done, rate=f"{done / elapsed:,.3g}/s")
+
+    def stop(self) -> None:
+        self._bar.stop()
+
+
+class NotebookBar:
+    """Below a notebook's cell: an element that any front end draws, without widgets."""
+
+    def __init__(self, description: str, total: float | None) -> None:
+        from IPython.display import HTML, display
+
+        self._html, self._text, self._total = HTML, escape(description), total
+        self._handle = display(HTML(""), display_id=True)
+        self._next = 0.0
+
+    def show(self, done: float, elapsed: float) -> None:
+        if elapsed < self._next:  # every message goes to a browser
+            return
+        self._next = elapsed + PAUSE
+        rate = done / elapsed
+        known = "" if self._total is None else f' value="{done:g}" max="{self._total:g}"'
+        parts = [f"{done:,.0f}" if self._total is None else f"{done:,.0f} of {self._total:,.0f}"]
+        parts.append(f"{rate:,.3g}/s")
+        if self._total is not None and rate > 0:
+            parts.append(f"{max(0.0, self._total - done) / rate:,.0f} s left")
+        bar = f"<progress{known}></progress>"
+        self._handle.update(self._html(f"{self._text} {bar} {', '.join(parts)}"))
+
+    def stop(self) -> None:
+        self._handle.update(self._html(""))

@@ -1,11 +1,8 @@
 """What may be published: a value, the law of its error, and its certificate."""
 
-import html
-import io
 import json
 import os
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import sqrt
 from pathlib import Path
@@ -21,16 +18,17 @@ from spdp.privacy.account import Account
 from spdp.privacy.bounds import Bound
 from spdp.privacy.events import event_of
 from spdp.privacy.laws import Spec, law_of, mean_of, quantiles
+from spdp.release_files import CERTIFICATE, REPORT, MissingArray, npy_of, read_array, write_all
 from spdp.signature import check_signature
 from spdp.signature import sign as sign_seal
 from spdp.synthesis import draw
 from spdp.verification import Check, checks
+from spdp.words import check_names
 
-__all__ = ["Release", "publish"]
+__all__ = ["CERTIFICATE", "REPORT", "MissingArray", "Release", "publish"]
 
 STATED = {"95%": 0.95, "99%": 0.99}  # levels of the bounds in a certificate
 PLAIN = json.JSONEncoder(allow_nan=False)
-CERTIFICATE, REPORT = "certificate.json", "report.html"
 MEAN = "mean"  # name of the value of a mean
 
 Array = NDArray[Any]  # of float64 numbers, or complex128 where matrices are Hermitian
@@ -87,45 +85,10 @@ def _named(value: Array | Values) -> Values:
     return value if isinstance(value, Mapping) else {MEAN: value}
 
 
-def _npy(value: Array) -> bytes:
-    file = io.BytesIO()
-    np.save(file, value)
-    return file.getvalue()
-
-
 def _frozen(value: Array) -> Array:
     """A copy for good: bytes, unlike an array's own memory, stay read-only."""
     own = numbers(value)
     return np.frombuffer(own.tobytes(), own.dtype).reshape(own.shape)
-
-
-def _load(folder: Path, name: str, shape: list[int]) -> Array:
-    """An array of a release, or what is wrong with its file."""
-    if not name.isidentifier():
-        raise DataError(f"{folder}: {CERTIFICATE} names an array {name!r}")
-    file = folder / f"{name}.npy"
-    if not file.is_file():
-        raise MissingArray(f"{folder}: does not hold a release, {file.name} is not there")
-    try:
-        data = file.read_bytes()
-        value = np.load(io.BytesIO(data), allow_pickle=False)
-    except Exception as error:  # the many ways in which a damaged file shows
-        raise DataError(f"{folder} does not hold a release: {error}") from None
-    right = isinstance(value, np.ndarray) and value.dtype in (np.float64, np.complex128)
-    if not right or list(value.shape) != shape or not np.isfinite(value).all():
-        size = "×".join(map(str, shape))
-        raise DataError(f"{folder}: {file.name} does not hold {size} float64 or complex128 numbers")
-    if data != _npy(value):
-        raise DataError(f"{folder}: edited or damaged; {file.name} is not what was sealed")
-    return np.asarray(value)
-
-
-def _link(draft: Path, file: Path) -> None:
-    """Give a draft its name, unless somebody else was first."""
-    try:
-        os.link(draft, file)
-    except FileExistsError:
-        raise DataError(f"{file.parent}: holds a release already", ask="force") from None
 
 
 def _checked(confidence: float) -> float:
@@ -137,10 +100,6 @@ def _checked(confidence: float) -> float:
 def stated_bounds(bound: Bound) -> dict[str, float]:
     """The bounds on the error that a certificate states."""
     return {name: bound.at(level) for name, level in STATED.items()}
-
-
-class MissingArray(DataError):
-    """A certificate is there, but not what it speaks of."""
 
 
 class Release:
@@ -271,7 +230,7 @@ class Release:
             PEM file of an Ed25519 private key to sign the release with.
         """
         target = Path(path)
-        files = {f"{name}.npy": _npy(value) for name, value in self.values.items()}
+        files = {f"{name}.npy": npy_of(value) for name, value in self.values.items()}
         if not force and any((target / name).exists() for name in (*files, CERTIFICATE)):
             raise DataError(f"{target}: holds a release already", ask="force")
         seal = seal_of(self.values, self.certificate)
@@ -279,18 +238,7 @@ class Release:
         content = {**self.certificate, "sha256": seal, "signature": signature}
         # the certificate last: what it speaks of is there when it is
         files[CERTIFICATE] = json.dumps(content, indent=2, allow_nan=False).encode()
-        target.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target, prefix=".partial-") as scratch:
-            for name, data in files.items():
-                with (Path(scratch) / name).open("wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-            if force:
-                (target / REPORT).unlink(missing_ok=True)  # of the release that was here
-            for name in files:
-                put = os.replace if force else _link
-                put(Path(scratch) / name, target / name)
+        write_all(target, files, force)
         return target
 
     @classmethod
@@ -308,7 +256,9 @@ class Release:
             certificate = Certificate.from_dict(content)
         except DataError as error:
             raise DataError(f"{source}: {error.message}") from None
-        values = {name: _load(source, name, shape) for name, shape in certificate.arrays.items()}
+        values = {
+            name: read_array(source, name, shape) for name, shape in certificate.arrays.items()
+        }
         if seal != seal_of(values, content):
             raise DataError(
                 f"{source}: edited or damaged; its values and {CERTIFICATE} are not what was sealed"
@@ -334,21 +284,28 @@ class Release:
         return f"<Release {size}, {kind}, {c['mechanism']}, {budget}>"
 
     def _repr_html_(self) -> str:
-        c = self.certificate
-        size = "×".join(map(str, self.value.shape))
-        rows = {
-            "private": "yes" if c["private"] else "no: seeded simulation",
-            "guarantee": f"ε = {c['epsilon']}, δ = {c['delta']}, {c['adjacency']}",
-            "estimates": c["estimand"],
-            "mechanism": f"{c['mechanism']} ({c['calibration']})",
-            f"{c['unit'] or 'record'}s": c["n"] if c["n"] is not None else "not public",
-            "what this covers": c["error_statement"],
-        }
-        if c["error_bound"] is not None:
-            rows[f"error, {c['distance']}, 95 %"] = f"≤ {c['error_bound']['95%']:.4g}"
-        body = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(str(name))}</th>"
-            f"<td>{html.escape(str(value))}</td></tr>"
-            for name, value in rows.items()
-        )
-        return f"<table><caption>Released matrix, {size}</caption>{body}</table>"
+        from spdp.pictures import html_of
+
+        return html_of(self.values, self.certificate)
+
+    def plot(self, axes: Any = None, *, names: Sequence[str] | None = None) -> Any:
+        """Draw what was released: matrices on one colour scale, and their shapes.
+
+        Of 2×2 and 3×3 matrices the ellipses or ellipsoids, of principal directions and
+        of trends how they change the mean; the means of all classes. Needs matplotlib.
+
+        Parameters
+        ----------
+        axes : matplotlib axes, or a sequence of them, optional
+            Where to draw: as many as there are pictures, or one, for the main picture.
+            By default a new figure.
+        names : sequence of str, optional
+            Names of the rows.
+
+        Returns
+        -------
+        matplotlib axes, or an array of them where there are several pictures
+        """
+        from spdp.pictures import plot
+
+        return plot(self.values, self.certificate, axes, check_names(names, self.certificate["k"]))

@@ -42,5 +42,5 @@ def test_mistakes(refused, data, tmp_path, budget):
     refused(2, "pass one of --eigenvalues", *words)
     refused(2, "pass one of --eigenvalues", *words, *KINDS["Ball"], *KINDS["TraceBounds"])
     refused(2, "--center goes with --radius", *words, "--trace", "1", "9", "--center", "center.npy")
-    refused(2, "trace must exceed 3 times low", *words, "--trace", "1", "2")
-    refused(2, "shrinkage must be smaller than 1", *words, "--correlation", "1.5")
+    refused(2, "--trace must exceed 3 times LOW", *words, "--trace", "1", "2")
+    refused(2, "--correlation must be smaller than 1", *words, "--correlation", "1.5")

@@ -110,3 +110,17 @@ def test_unusable_ledgers(refused, ledger, tmp_path, command):
     refused(5, "spdp ledger create", "ledger", command, "absent.ledger")
     (tmp_path / "damaged").write_bytes(ledger.read_bytes()[:1000])
     refused(5, "damaged", "ledger", command, "damaged")
+
+
+def test_whose_data_an_entry_protects_is_shown(run, data, ledger, budget):
+    """In the history, in what is exported, and beside the budget."""
+    words = ("mean", data, "--radius", "2", "--epsilon", "0.5", "--delta", "1e-7")
+    assert "per " not in run("ledger", "show", ledger)[1]
+    assert run(*words, "--ledger", ledger)[0] == 0
+    assert "per record" in run("ledger", "show", ledger)[1]
+    shown = run("ledger", "history", ledger)[1]
+    assert "protects" in shown
+    assert "record" in shown.split("protects")[1]
+    head, row = run("ledger", "export", ledger)[1].splitlines()
+    assert dict(zip(head.split(","), row.split(","), strict=True))["unit"] == "record"
+    assert json.loads(run("ledger", "show", ledger, "--json")[1])["unit"] == "record"

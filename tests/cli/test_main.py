@@ -11,14 +11,16 @@ import pytest
 import typer
 
 from spdp import cli
+from spdp.cli.examples import EXAMPLES
 from spdp.errors import DataError
+from spdp.kernels import backend, instruction_set
 
 HEAVY = {"numpy", "scipy", "sklearn", "opendp", "matplotlib", "rich", "sqlite3", "dask"}
 COMMANDS = {
     **dict.fromkeys(("mean", "plan", "reference", "sum", "merge", "verify"), ()),
-    **dict.fromkeys(("demo", "describe", "reproduce"), ()),
+    **dict.fromkeys(("demo", "describe", "reproduce", "report"), ()),
     "ledger": {"create", "show", "history", "export", "bind", "recover"},
-    "stats": {"classes", "median", "regress", "compare"},
+    "stats": {"classes", "spread", "pca", "median", "regress", "compare"},
 }
 
 
@@ -80,9 +82,62 @@ def test_the_command_is_installed():
 
 
 def test_version_and_module(run, shell):
-    assert run("--version") == (0, f"spdp {version('spdp')}\n", "")
-    done = shell("--version")
-    assert (done.returncode, done.stdout.decode()) == (0, f"spdp {version('spdp')}\n")
+    text = f"spdp {version('spdp')}, {backend()} kernels ({instruction_set()})\n"
+    assert run("--version") == (0, text, "")
+    done = shell("--version", env={"SPDP_KERNELS": "numpy"})
+    plain = f"spdp {version('spdp')}, numpy kernels (nothing compiled)\n"
+    assert (done.returncode, done.stdout.decode()) == (0, plain)
+
+
+def test_the_shell_completes_commands_and_options():
+    """As a shell asks: through the environment, answered before anything runs."""
+
+    def completed(line):
+        words = {"_SPDP_COMPLETE": "complete_bash", "COMP_WORDS": line}
+        asked = {**os.environ, **words, "COMP_CWORD": str(len(line.split()) - 1)}
+        code = "from spdp import cli; import sys; sys.argv = ['spdp']; cli.main()"
+        done = subprocess.run([sys.executable, "-c", code], env=asked, capture_output=True)
+        return done.stdout.decode().split()
+
+    assert "mean" in completed("spdp me")
+    assert set(completed("spdp ledger re")) == {"recover"}
+    assert "--epsilon" in completed("spdp mean --eps")
+
+
+EXAMPLE = re.compile(r"\n  Example:\n((?:    .*\n)+)$")
+
+
+def commands(command, path=()):
+    """Every command with its path, from the tree itself."""
+    if not hasattr(command, "commands"):
+        return [path]
+    below = command.commands.items()
+    return [found for name, sub in below for found in commands(sub, (*path, name))]
+
+
+def test_every_help_ends_with_an_example_that_runs(run, tmp_path, random_spd, monkeypatch):
+    """All of them in their order, in one folder, as a reader would try them."""
+    X = random_spd(4000, 3)
+    np.save(tmp_path / "matrices.npy", X)
+    np.save(tmp_path / "public.npy", X[:500])
+    np.save(tmp_path / "ages.npy", np.linspace(20, 80, 4000))
+    np.save(tmp_path / "images.npy", np.random.default_rng(0).integers(0, 255, (3, 8, 8), np.uint8))
+    (tmp_path / "labels.txt").write_text("a\nb\n" * 2000)
+    paths = commands(typer.main.get_command(cli.app))
+    assert {" ".join(path) for path in paths} == set(EXAMPLES)
+    for name, example in EXAMPLES.items():
+        shown = EXAMPLE.search(run(*name.split(), "--help")[1]).group(1)
+        assert shown.replace("\\\n", " ").split() == example.split()
+        if name in ("reproduce", "demo"):  # they have tests of their own
+            continue
+        before, words = example.split("spdp ", 1)
+        for part in before.split():
+            monkeypatch.setenv(*part.split("="))
+        if name == "ledger recover":  # of a release that was paid for there
+            release = EXAMPLES["mean"].removeprefix("spdp ").replace("-o release --report", "")
+            assert run(*release.split(), "--ledger", "budget.ledger")[0] == 0
+        code, _, err = run(*words.split(" > ")[0].split())
+        assert (code, err) == (0, ""), name
 
 
 @pytest.mark.parametrize(

@@ -110,3 +110,34 @@ def test_without_a_ledger_a_failed_write_says_so(run, data, budget, tmp_path, mo
     code, out, err = run("mean", data, *budget, "--radius", "2", "-o", "out")
     assert (code, out) == (3, "")
     assert "second release" in err
+
+
+@pytest.fixture
+def report_words(data, budget):
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
+    return ("mean", data, *budget, "--radius", "2", "-o", "out", "--report")
+
+
+def test_rows_are_named_on_the_page(run, refused, report_words, ledger, tmp_path):
+    """From a list or a file, and checked before anything is paid."""
+    paid = (*report_words, "--ledger", ledger)
+    refused(2, "--names: 2 names, but the matrices have 3 rows", *paid, "--names", "a,b")
+    refused(2, "add --report", *report_words[:-1], "--names", "a,b,c")
+    assert "0 releases" in run("ledger", "show", ledger)[1]
+    (tmp_path / "rows.txt").write_text("caudate\nputamen\n\nnucleus <accumbens>\n")
+    assert run(*paid, "--names", "rows.txt")[0] == 0
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "nucleus &lt;accumbens&gt;</text>" in page
+    assert f"entry 1 of {ledger.name}" in page
+
+
+def test_a_page_is_written_later(run, refused, report_words, tmp_path):
+    assert run(*report_words)[0] == 0
+    refused(2, "report.html: exists already", "report", "out")
+    code, out, err = run("report", "out", "--names", "a,b,cc", "--force")
+    assert (code, err) == (0, "")
+    assert "wrote out/report.html" in out
+    assert "cc</text>" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert run("report", "out", "-o", "page.html")[0] == 0
+    refused(3, "absent does not hold a release", "report", "absent")

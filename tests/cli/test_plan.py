@@ -19,7 +19,7 @@ def test_plan_shows_methods_and_a_curve(run, budget):
     for word in ("one shot, gaussian", "one shot, laplace", "(10% of the radius)", "█"):
         assert word in out
     assert "The adaptive method will run" in out
-    assert "rms error 0.05 with spread 0.772 needs about n = " in out
+    assert "rms error 0.05 with spread 0.772 needs about " in out
     assert "Returning the domain's centre" in out
     assert "hopeless" not in out.lower()
 
@@ -92,3 +92,37 @@ def test_budgets_too_small_or_too_large_are_said_to_be(run, refused):
     refused(2, "--error must be positive", *words, "1", "--error", "-1")
     refused(2, "share of the domain's radius", *words, "1", "--spread", "wide")
     refused(3, "missing.npz", *words, "1", "--spread", "missing.npz")
+
+
+def test_a_plan_speaks_of_persons_where_they_are_meant(run, budget):
+    words = (*WORDS, *budget, "--spread", "10%", "--error", "0.05")
+    out = run(*words, "--unit", "person")[1]
+    for text in ("3,000 persons", "by number of persons", " persons at this ε"):
+        assert text in out
+    assert "records" not in out
+    assert "persons" not in run(*words)[1]
+
+
+@pytest.mark.parametrize("n", [12, 3000])
+def test_the_curve_goes_through_the_number_in_the_table(run, budget, n):
+    """The same prediction in both, for few records as for many."""
+    words = (*WORDS, "--n", n, *budget, "--spread", "10%", "--method", "adaptive")
+    rms = planned(run, *words)["predictions"][0]["rms"]
+    out = run(*words)[1]
+    assert f"{rms:.4g}" in out
+    (line,) = [line for line in out.splitlines() if line.startswith(f"n = {n:>13,}  ")]
+    assert line.endswith(f"  {rms:.3g}")
+
+
+def test_plan_as_a_page(run, refused, tmp_path, budget):
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
+    words = ("plan", "--k", "2", "--n", "300", "--radius", "2", *budget, "--runs", "2")
+    code, out, _ = run(*words, "--html", "plan.html", "--error", "0.1")
+    assert code == 0
+    assert "wrote plan.html" in out
+    page = (tmp_path / "plan.html").read_text("utf-8")
+    assert "<h1>Plan of a private mean of 2×2 matrices</h1>" in page
+    assert "Rms error 0.1 with spread" in page
+    refused(2, "plan.html: exists already", *words, "--html", "plan.html")
+    assert run(*words, "--html", "plan.html", "--force")[0] == 0

@@ -30,8 +30,8 @@ def test_it_writes_a_release_with_its_page(run, data, labels, tmp_path, budget):
     assert release.values["means"].shape == (2, 3, 3)
     np.testing.assert_allclose(release.values["counts"], [1500, 1500], atol=150)
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
-    assert "means of classes" in page
-    assert "Mean of class 1." in page
+    assert "means of 2 classes of 3×3 matrices" in page
+    assert "Mean of class 1 (about 1," in page
     code, out, err = run("verify", "out")
     assert (code, err) == (0, "")
 
@@ -60,7 +60,11 @@ def test_what_is_wrong_is_said_before_anything_is_paid(refused, data, labels, tm
     options = ("--labels", labels, "--classes")
     refused(3, "none of the classes", *words(data, budget, *options, "a,b"))
     refused(2, "twice", *words(data, budget, *options, "1,1"))
-    refused(2, "y is missing", *words(data, budget, "--classes", "a"))
+    refused(
+        2,
+        "the class of each record is missing (pass --labels)",
+        *words(data, budget, "--classes", "a"),
+    )
     refused(3, "one number or text", *words(data, budget, "--labels", "bad.npy", "--classes", "0"))
     refused(
         3, "no.npy: cannot be read", *words(data, budget, "--labels", "no.npy", "--classes", "0")

@@ -274,3 +274,9 @@ def test_ids_that_nobody_asked_for_are_told(tmp_path):
     with pytest.warns(DataWarning, match="columns subject not used"):
         open_records(tmp_path / "study.csv", entries="upper")
     open_records(tmp_path / "study.csv", entries="upper", groups_column="subject")
+
+
+def test_a_mask_is_a_file(folder, tmp_path):
+    (tmp_path / "masks").mkdir()
+    with pytest.raises(DataError, match="masks: is a folder; mask is one NIfTI file for all"):
+        open_records(folder, mask=tmp_path / "masks")

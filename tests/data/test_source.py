@@ -5,6 +5,7 @@ import pytest
 
 from spdp import Ball, EigenvalueBounds, private_mean
 from spdp.data import as_source, open_records
+from spdp.data.columns import beside
 from spdp.data.source import chain
 from spdp.errors import DataError
 from spdp.lattice import exact_sum
@@ -64,3 +65,11 @@ def test_records_in_memory_are_told_from_those_in_files(tmp_path):
     for file in (mapped, mapped[3:], np.asarray(mapped)):
         assert as_source(file).memory == 0
     assert as_source(iter([X])).memory == 0
+
+
+def test_a_source_says_what_it_holds():
+    X = np.ones((1200, 3, 3), np.float32)
+    assert repr(as_source(X)) == "<Source X: 1,200 records 3×3, float32>"
+    grouped = beside(as_source(X, "study"), person=[1, 2] * 600, label=[0] * 1200)
+    assert repr(grouped) == "<Source study: 1,200 records of persons, 3×3, float32, with label>"
+    assert repr(as_source(iter([X]))) == "<Source X: records 3×3>"

@@ -292,3 +292,52 @@ def test_an_odd_line_of_a_csv_is_one_unusable_record(tmp_path, odd):
     keep = np.arange(20) != 3
     np.testing.assert_array_equal(found[keep], expected[keep])
     assert len(found) == 20
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_columns_are_separated_as_their_names_are(tmp_path, X, separator):
+    """As the header says, whatever stands in a record."""
+    path = write(tmp_path / "a.csv", {"who": ["a,b"] * 25, **columns_of(X)})
+    text = path.read_text().replace('"a,b"', "@").replace(",", separator).replace("@", "a,b")
+    path.write_text(text)
+    source = open_records(path, **PERSONS)
+    (block,) = list(source)
+    np.testing.assert_array_equal(block.records, X)
+    assert set(block.beside["person"]) == {"a,b"}
+    decimal = tmp_path / "decimal.csv"
+    decimal.write_text(text.replace(".", ","))
+    assert "0 columns of numbers (none); are they written with a decimal point" in refusal(
+        decimal, **PERSONS
+    )
+
+
+def test_the_first_line_of_ids_is_no_header(tmp_path, X):
+    """Ids without a header: their first line decides nothing for the others."""
+    matrices = write(tmp_path / "a.csv", columns_of(X))
+    (tmp_path / "ids.csv").write_text("\n".join(f"{i};{i}" for i in range(25)))
+    (block,) = list(open_records(matrices, groups=tmp_path / "ids.csv"))
+    assert block.beside["person"][3] == "3;3"
+    named = tmp_path / "named.csv"
+    named.write_text("id;who\n" + "\n".join(f"{i};p{i % 5}" for i in range(25)))
+    (block,) = list(open_records(matrices, groups=named, groups_column="who"))
+    assert block.beside["person"][7] == "p2"
+
+
+@pytest.mark.parametrize(
+    "names", ["path,subject", "file;participant_id", "Path,Person", "path,age"]
+)
+def test_a_manifest_is_told_how_its_header_is_spelt(tmp_path, names):
+    path = tmp_path / "study.csv"
+    separator = ";" if ";" in names else ","
+    path.write_text(f"{names}\na.npy{separator}1\nb.npy{separator}2\n")
+    message = refusal(path)
+    assert "a manifest, has columns path and person, and if wanted label and mask" in message
+    assert f"the columns here are {', '.join(names.replace(';', ',').split(','))}" in message
+
+
+def test_a_manifest_may_have_semicolons(tmp_path, X):
+    np.save(tmp_path / "a.npy", X)
+    path = tmp_path / "study.csv"
+    path.write_text("path;person\na.npy;7\n")
+    (block,) = list(open_records(path))
+    assert set(block.beside["person"]) == {7}

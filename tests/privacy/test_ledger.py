@@ -537,3 +537,22 @@ def test_bound_to_its_data(tmp_path):
     with pytest.raises(DataError, match="only once"):
         mean(iter([X]), bound)
     assert bound.spent()["entries"] == 2
+
+
+def test_a_notebook_shows_the_account(tmp_path):
+    """Escaped, with what is left and whose data are protected; or why there is none."""
+    ledger = Ledger(tmp_path / "budget.ledger", epsilon=2.0, delta=1e-6)
+    assert "0 releases" in ledger._repr_html_()
+    assert ledger.unit is None
+    for i in range(10):
+        label = f"<b>{i}</b>"
+        ledger.spend(mechanism="tangent-gaussian", label=label, mu=0.1, unit="person")
+    page = ledger._repr_html_()
+    assert ledger.unit == "person"
+    assert "ε = 2, δ = 1e-06 per person" in page
+    assert "&lt;b&gt;9&lt;/b&gt;" in page
+    assert "<b>" not in page
+    assert "2, not shown" in page  # the eight newest are
+    assert f"{ledger.spent()['epsilon'] / 2:.0%} of ε is spent" in page
+    ledger.path.unlink()
+    assert "cannot be read" in ledger._repr_html_()

@@ -148,7 +148,7 @@ def test_a_difference_needs_two_public_classes(random_spd):
     for classes in ((1,), (1, 1), (0, 1, 2)):
         with pytest.raises(ParameterError, match="two different labels"):
             private_difference(X, np.zeros(50), classes=classes, **BUDGET)
-    with pytest.raises(ParameterError, match="y is missing"):
+    with pytest.raises(ParameterError, match="class of each record is missing"):
         private_difference(X, None, classes=(0, 1), **BUDGET)
     with pytest.raises(DataError, match="none of the classes"):
         private_difference(X, np.arange(50) % 3, classes=(0, 1), **BUDGET)

@@ -180,7 +180,7 @@ def test_wrong_options(data, options, message):
 
 
 def test_labels_are_needed(data):
-    with pytest.raises(ParameterError, match="y is missing"):
+    with pytest.raises(ParameterError, match="class of each record is missing"):
         private_class_means(data[0], classes=[0], **OPTIONS)
     with pytest.raises(DataError, match="labels have 3 entries"):
         private_class_means(data[0], [0, 1, 2], classes=[0, 1, 2], **OPTIONS)

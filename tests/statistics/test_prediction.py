@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pytest
@@ -184,3 +185,20 @@ def test_a_reference_of_another_size_is_refused(random_spd):
     for options in ({"spread": public}, {"reference": public}):
         with pytest.raises(ParameterError, match="4×4 matrices, the records are 3×3"):
             plan(n=100, k=3, domain=Ball(4.0), **BUDGET, **options)
+
+
+def test_a_notebook_shows_a_plan():
+    """The table with the method that will run in bold, and what n counts."""
+    made = plan(
+        n=40, k=3, epsilon=1.0, delta=1e-6, domain=Ball(4.0), spread="10%", runs=2, unit="person"
+    )
+    page = made._repr_html_()
+    assert "Plan: 40 persons, k = 3" in page
+    bold = re.search(r'<tr style="[^"]*font-weight:600">(.*?)</tr>', page).group(1)
+    assert "&gt; " in bold
+    assert f">{made.predictions[0].rms:.4g}<" in bold
+    assert "so few persons" in page
+    assert made.describe()["unit"] == "person"
+    assert repr(made).startswith("<Plan n=40 persons, k=3")
+    with pytest.raises(ParameterError, match="unit must be 'record', 'voxel' or 'person'"):
+        plan(n=40, k=3, epsilon=1.0, delta=1e-6, domain=Ball(4.0), unit="patient")

@@ -9,7 +9,7 @@ from spdp.charts.logeuclid import LogEuclidean
 from spdp.charts.offlog import OffLog
 from spdp.charts.product import Product
 from spdp.charts.whitened import Whitened
-from spdp.errors import ParameterError
+from spdp.errors import ParameterError, named
 
 __all__ = ["CHARTS", "LOGEUCLID", "Chart", "Product", "chart_of", "clip_to_ball"]
 
@@ -26,10 +26,12 @@ def chart_of(metric: str, reference_point: Any = None, parts: int | None = None)
     """
     if metric not in CHARTS:
         names = ", ".join(map(repr, CHARTS))
-        raise ParameterError(f"metric must be one of {names}, got {metric!r}")
+        raise ParameterError(f"{named('metric')} must be one of {names}, got {metric!r}")
     chart = CHARTS[metric]
     if reference_point is not None:
         if metric != LOGEUCLID.name:
-            raise ParameterError(f"a reference point goes with metric {LOGEUCLID.name!r} only")
+            raise ParameterError(
+                f"{named('reference_point')} goes with {named('metric', LOGEUCLID.name)} only"
+            )
         chart = Whitened(reference_point)
     return chart if parts is None else Product(chart, parts)

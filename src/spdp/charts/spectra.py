@@ -33,7 +33,7 @@ from math import sqrt
 
 import numpy as np
 
-from spdp.errors import ParameterError
+from spdp.errors import ParameterError, named
 from spdp.kernels.base import Array
 
 __all__ = ["extreme_spectra", "largest_eigenvalue", "spread_from", "trace_ball"]
@@ -48,7 +48,7 @@ def largest_eigenvalue(low: float, trace: float, k: int) -> float:
     if not low < top < np.inf:
         raise ParameterError(
             f"a trace of at most {trace:g} leaves no room for {k} eigenvalues of at least "
-            f"{low:g}: trace must exceed {k} times low"
+            f"{low:g}: {named('trace')} must exceed {k} times {named('low')}"
         )
     return float(top)
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.charts.logeuclid import LogEuclidean
-from spdp.errors import ParameterError
+from spdp.errors import ParameterError, named
 from spdp.geometry import expm, logm, vecd
 from spdp.kernels import Kernels, Region, Status
 from spdp.kernels.base import Array, Codes, Ints, invvecd
@@ -34,7 +34,9 @@ class Whitened(LogEuclidean):
     def __init__(self, point: Any) -> None:
         L = logm(point)
         if L.ndim != 2:
-            raise ParameterError(f"reference_point has shape {L.shape}; expected one (k, k)")
+            raise ParameterError(
+                f"{named('reference_point')} has shape {L.shape}; expected one (k, k)"
+            )
         self.point = np.array(point, dtype=np.float64)
         self.root, self.inverse_root = expm(0.5 * L), expm(-0.5 * L)
 

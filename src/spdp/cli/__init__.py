@@ -11,32 +11,42 @@ from typing import Annotated, Any
 
 import typer
 
-from spdp.cli import demo, describe, ledger, mean, paper, plan, reference, stats, sums, verify
+from spdp.cli import (
+    demo,
+    describe,
+    ledger,
+    mean,
+    paper,
+    plan,
+    reference,
+    report,
+    stats,
+    sums,
+    verify,
+)
+from spdp.cli.examples import group, register
 from spdp.cli.spelling import EXIT_CODES, UsageError, exit_code, in_words, printable
 from spdp.errors import DataWarning
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(
-    help="Publish the mean of SPD matrices with a differential-privacy guarantee.",
+app = group(
+    "Publish means and other statistics of SPD matrices with a differential-privacy guarantee.",
     epilog=EXIT_CODES,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    context_settings={"max_content_width": 100},
 )
-for command in (
+register(
+    app,
     mean.mean,
     plan.plan,
     reference.reference,
     sums.sum_,
     sums.merge,
     verify.verify,
+    report.report,
     demo.demo,
     describe.describe,
     paper.reproduce,
-):
-    app.command(command.__name__.rstrip("_"))(command)
+)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(stats.app, name="stats")
 
@@ -45,10 +55,16 @@ _debug = False
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from spdp import __version__
-
-        print(f"spdp {__version__}")
+        print(_version())
         raise typer.Exit
+
+
+def _version() -> str:
+    """The version, and the kernels that work here: the compiled ones, or NumPy's."""
+    from spdp import __version__
+    from spdp.kernels import backend, instruction_set
+
+    return f"spdp {__version__}, {backend()} kernels ({instruction_set()})"
 
 
 @app.callback(invoke_without_command=True)
@@ -57,7 +73,12 @@ def start(
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback on errors.")] = False,
     version: Annotated[
         bool,
-        typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version."),
+        typer.Option(
+            "--version",
+            is_eager=True,
+            callback=_show_version,
+            help="Show the version and the kernels.",
+        ),
     ] = False,
 ) -> None:
     global _debug

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from spdp.cli import options
+from spdp.cli.examples import group, register
 from spdp.cli.output import Output, console, present, print_json, say
 from spdp.cli.records import Reader, name_of
 from spdp.cli.spelling import printable
@@ -24,21 +25,15 @@ COLUMNS = {  # of an exported history: what they are called in the ledger, and h
     "mechanism": "mechanism",
     "mu": "mu",
     "pure": "pure_epsilon",
+    "unit": "unit",
     "state": "state",
 }
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell starts that a spreadsheet would run
 
-app = typer.Typer(help="Keep the account of a dataset's privacy budget.", rich_markup_mode=None)
+app = group("Keep the account of a dataset's privacy budget.")
 File = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file.")]
 
 
-@app.callback(invoke_without_command=True)
-def alone(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        print(context.get_help())
-
-
-@app.command()
 def create(
     ledger: File,
     epsilon: Annotated[float, typer.Option(metavar="ε", help="Total privacy loss ε.")],
@@ -53,21 +48,16 @@ def create(
     say(f"created {ledger}: ε = {epsilon:g}, δ = {delta:g}")
 
 
-@app.command()
 def show(ledger: File, plot: options.Plot = None, as_json: options.Json = False) -> None:
     """Show the budget, what was spent and what is left."""
+    from spdp.privacy.ledger_words import state_of
+
     account = options.open_ledger(ledger)
     if plot is not None:
         from spdp.report import ledger_picture
 
         ledger_picture(plot, account.history(), account.epsilon, account.delta)
-    state = {
-        "epsilon": account.epsilon,
-        "delta": account.delta,
-        "spent": account.spent(),
-        "remaining": account.remaining(),
-        "acts": account.acts(),
-    }
+    state = state_of(account)
     if as_json:
         print_json(state)
         return
@@ -79,23 +69,19 @@ def show(ledger: File, plot: options.Plot = None, as_json: options.Json = False)
 def _show(file: Path, state: dict[str, Any]) -> None:
     from rich.table import Table
 
-    spent, left = state["spent"], state["remaining"]
+    from spdp.privacy.ledger_words import share_spent, statement
+
     table = Table(show_header=False, title=printable(file), title_justify="left")
-    table.add_row("budget", f"ε = {state['epsilon']:g}, δ = {state['delta']:g}")
-    releases = "1 release" if spent["entries"] == 1 else f"{spent['entries']:,} releases"
-    table.add_row("spent", f"ε = {spent['epsilon']:.4g} in {releases} (μ = {spent['mu']:.4g})")
-    gaussian = f"a Gaussian release with ε = {left['epsilon']:.4g}, or "
-    pure = f"a pure one with ε = {left['pure_epsilon']:.4g}"
-    table.add_row("left for", (gaussian if state["delta"] > 0 else "") + pure)
+    for name, fact in statement(state).items():
+        table.add_row(name, fact)
     for act in state["acts"]:
         table.add_row(printable(act["created"][:10]), printable(act["what"]))
     console().print(table)
-    share = min(1.0, spent["epsilon"] / state["epsilon"])
+    share = share_spent(state)
     full = round(BAR * share)
     say(f"{'█' * full}{'░' * (BAR - full)} {share:.0%} of ε")
 
 
-@app.command()
 def history(ledger: File, as_json: options.Json = False) -> None:
     """List the releases."""
     entries = options.open_ledger(ledger).history()
@@ -104,17 +90,17 @@ def history(ledger: File, as_json: options.Json = False) -> None:
         return
     from rich.table import Table
 
+    from spdp.privacy.ledger_words import COLUMNS as SHOWN
+    from spdp.privacy.ledger_words import entry_cells
+
     table = Table()
-    for name in ("entry", "time (UTC)", "label", "mechanism", "μ", "state"):
+    for name in SHOWN:
         table.add_column(name, no_wrap=name != "label", overflow="fold", min_width=5)
     for entry in entries:
-        time, label = entry["created"][:16].replace("T", " "), entry["label"] or ""
-        cells = entry["id"], time, label, entry["mechanism"], f"{entry['mu']:.4g}", entry["state"]
-        table.add_row(*map(printable, cells))
+        table.add_row(*map(printable, entry_cells(entry)))
     console().print(table)
 
 
-@app.command()
 def export(ledger: File) -> None:
     """Print the history as CSV."""
     entries = options.open_ledger(ledger).history()
@@ -130,7 +116,6 @@ def _cell(value: Any) -> Any:
     return f"'{printable(value)}" if value.startswith(FORMULA) else printable(value)
 
 
-@app.command()
 def bind(
     ledger: File,
     data: options.Data,
@@ -158,7 +143,6 @@ def bind(
     say(f"bound {ledger} to {name_of(data)}")
 
 
-@app.command()
 def recover(
     ledger: File,
     entry: Annotated[
@@ -169,13 +153,20 @@ def recover(
     ],
     force: options.Force = False,
     report: options.Report = False,
+    row_names: options.Names = None,
     sign: options.Sign = None,
 ) -> None:
     """Write a release again that was paid for. It costs nothing: it is the same one."""
     from spdp.release import Release
 
-    account, target = options.open_ledger(ledger), Output(output, force, report, sign)
+    account, target = (
+        options.open_ledger(ledger),
+        Output(output, force, report, sign, rows=row_names),
+    )
     with target.prepared():
         release = Release(*account.recover(entry))
         written = target.write(release, account)
     present(release, written)
+
+
+register(app, create, show, history, export, bind, recover, under="ledger")

@@ -25,6 +25,7 @@ def mean(
     output: options.Directory = None,
     force: options.Force = False,
     report: options.Report = False,
+    row_names: options.Names = None,
     sign: options.Sign = None,
     ledger: options.LedgerFile = None,
     label: options.Label = None,
@@ -55,7 +56,7 @@ def mean(
 
     domain = options.domain_from(eigenvalues, trace, correlation, radius, center)
     public = options.load_reference(reference)
-    target = Output(output, force, report, sign)
+    target = Output(output, force, report, sign, rows=row_names)
     account = None if ledger is None else options.open_ledger(ledger)
     reader = Reader(
         key,
@@ -71,6 +72,7 @@ def mean(
         unit=unit,
     )
     with target.prepared(), reader.opened(data) as (source, engine):
+        target.check_rows(source.k)
         if max_records is not None and source.unit is not Unit.PERSON:
             raise ParameterError("--max-records needs --groups, which say whose the records are")
         release = private_mean(

@@ -38,6 +38,7 @@ __all__ = [
     "Mechanism",
     "Method",
     "Metric",
+    "Names",
     "OnInvalid",
     "Order",
     "PerFile",
@@ -211,6 +212,14 @@ Directory = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there already.")]
 Report = Annotated[
     bool, typer.Option("--report", help="Write a page about the release, report.html, too.")
+]
+Names = Annotated[
+    str | None,
+    typer.Option(
+        "--names",
+        metavar="NAMES",
+        help="Names of the rows, for the page: separated by commas, or a file, one a line.",
+    ),
 ]
 Sign = Annotated[
     Path | None,

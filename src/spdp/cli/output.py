@@ -29,10 +29,14 @@ __all__ = [
     "Output",
     "can_report",
     "check_free",
+    "check_report",
     "console",
+    "entry_of",
     "present",
     "print_json",
+    "row_names",
     "say",
+    "write_page",
 ]
 
 TRIAL_BYTES = 1 << 16
@@ -53,6 +57,11 @@ def say(text: str, style: str | None = None) -> None:
 def can_report() -> bool:
     """Whether the packages that draw a page are installed."""
     return all(find_spec(package) for package in ("jinja2", "matplotlib"))
+
+
+def check_report() -> None:
+    if not can_report():
+        raise DataError("a report needs more packages: pip install 'spdp[report]'")
 
 
 def print_json(content: Any) -> None:
@@ -111,6 +120,8 @@ class Output:
         Private key that signs the certificate.
     names : tuple of str
         What will be released.
+    rows : str or None
+        Names of the matrices' rows, for the page: see :func:`row_names`.
     """
 
     path: Path | None
@@ -118,6 +129,7 @@ class Output:
     report: bool = False
     sign: Path | None = None
     names: tuple[str, ...] = ("mean",)
+    rows: str | None = None
 
     @contextmanager
     def prepared(self) -> Iterator[None]:
@@ -137,12 +149,20 @@ class Output:
                     place.rmdir()
             raise
 
+    def check_rows(self, k: int) -> None:
+        """Refuse names of rows that do not fit, while nothing is paid yet."""
+        from spdp.words import check_names
+
+        check_names(row_names(self.rows), k)
+
     def _check_options(self) -> None:
         for option in ("report", "sign"):
             if getattr(self, option) and self.path is None:
                 raise ParameterError(f"--{option} needs a directory to write into: add -o DIR")
-        if self.report and not can_report():
-            raise DataError("a report needs more packages: pip install 'spdp[report]'")
+        if self.rows is not None and not self.report:
+            raise ParameterError("--names is for the page about a release: add --report")
+        if self.report:
+            check_report()
         if self.sign is not None:
             from spdp.signature import sign
 
@@ -173,7 +193,7 @@ class Output:
             raise DataError(why + _rescue(release, ledger)) from error
         *files, page = self._files(self.path)
         if self.report:
-            _write_report(release, page)
+            _write_report(release, page, row_names(self.rows), ledger)
         return [*files, page] if self.report else files
 
     def _files(self, path: Path) -> list[Path]:
@@ -184,16 +204,38 @@ class Output:
         return [*arrays, path / CERTIFICATE, path / REPORT]
 
 
-def _write_report(release: "Release", file: Path) -> None:
+def _write_report(
+    release: "Release", file: Path, rows: list[str] | None, ledger: "Ledger | None"
+) -> None:
     from spdp.report import html_report
 
     try:
-        page = html_report(release)
+        page = html_report(release, names=rows, entry=entry_of(release, ledger))
         with file.open("x", encoding="utf-8") as stream:
             stream.write(page)
     except Exception as error:
         why = f"{file}: cannot be written ({in_words(error)}); the release itself is beside it"
         raise DataError(why) from error
+
+
+def write_page(file: Path, page: str) -> None:
+    """Write a page in place of what is there."""
+    try:
+        file.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"{file}: cannot be written ({error.strerror})") from None
+
+
+def row_names(text: str | None) -> list[str] | None:
+    """Names of rows: the lines of a file, or else what commas separate."""
+    if text is None:
+        return None
+    try:
+        listed = Path(text).is_file()
+        lines = Path(text).read_text("utf-8-sig").splitlines() if listed else text.split(",")
+    except (OSError, UnicodeError) as error:
+        raise DataError(f"{text}: cannot be read as names, one a line ({error})") from None
+    return [line.strip() for line in lines if line.strip()]
 
 
 def check_free(*files: Path) -> None:
@@ -205,11 +247,19 @@ def check_free(*files: Path) -> None:
 
 def _rescue(release: "Release", ledger: "Ledger | None") -> str:
     """How to get a release that was paid for but not written."""
+    entry = entry_of(release, ledger)
+    if ledger is None or entry is None:
+        return "no ledger keeps it, and running the command again makes a second release"
+    file = shlex.quote(str(ledger.path))
+    return f"it is paid for and kept: spdp ledger recover {file} {entry['id']} -o DIR"
+
+
+def entry_of(release: "Release", ledger: "Ledger | None") -> dict[str, Any] | None:
+    """The entry of a ledger that paid for a release, with the ledger's name."""
     from spdp.plain import plain
 
     if ledger is None:
-        return "no ledger keeps it, and running the command again makes a second release"
+        return None
     value = plain(release.values if len(release.values) > 1 else release.value)
-    entry = [entry["id"] for entry in ledger.history() if entry["value"] == value][-1]
-    file = shlex.quote(str(ledger.path))
-    return f"it is paid for and kept: spdp ledger recover {file} {entry} -o DIR"
+    paid = [entry for entry in ledger.history() if entry["value"] == value]
+    return {**paid[-1], "ledger": ledger.path.name} if paid else None

@@ -1,13 +1,15 @@
 """``spdp plan``: how accurate a release would be, from public numbers."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spdp import choices
 from spdp.choices import Adjacency, Mechanism, Method
 from spdp.cli import options
-from spdp.cli.output import console, print_json, say
+from spdp.cli.output import check_free, check_report, console, print_json, say, write_page
 from spdp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["plan"]
 
 Size = Annotated[int, typer.Option("--k", min=1, help="Size of the matrices.")]
-Number = Annotated[int, typer.Option("--n", min=1, help="Number of records, or of persons.")]
+Number = Annotated[
+    int, typer.Option("--n", min=1, help="Number of records, or of persons (--unit person).")
+]
 Wanted = Annotated[
     float | None,
     typer.Option(metavar="ERROR", help="Wanted rms error: what n or ε would reach it?"),
@@ -38,6 +42,11 @@ Offset = Annotated[
         help="Distance of the data's mean from the domain's centre, a number or a share; "
         "30% unless a reference says.",
     ),
+]
+Whose = Annotated[choices.Unit, typer.Option(help="What n is a number of, and is protected.")]
+Page = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write a page about the plan, .html (needs report)."),
 ]
 Runs = Annotated[int, typer.Option(min=1, metavar="RUNS", help="Releases to simulate.")]
 
@@ -59,17 +68,23 @@ def plan(
     mechanism: options.Mechanism = Mechanism.AUTO,
     method: options.Method = Method.AUTO,
     adjacency: options.Adjacency = Adjacency.REPLACE_ONE,
+    unit: Whose = choices.Unit.RECORD,
     runs: Runs = 12,
     plot: options.Plot = None,
+    html: Page = None,
+    force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Show how accurate a release would be; no data is needed."""
-    from spdp.report import plan_picture
     from spdp.statistics.planner import Planner
     from spdp.statistics.prediction import plan_of
 
     if error is not None and not error > 0:
         raise ParameterError(f"--error must be positive, got {error:g}")
+    if html is not None:
+        check_report()
+        if not force:
+            check_free(html)
     planner = Planner(
         n=n,
         k=k,
@@ -83,21 +98,42 @@ def plan(
         adjacency=adjacency,
         mechanism=mechanism,
         method=method,
+        unit=unit,
     )
     made = plan_of(planner, runs)
     needed = [] if error is None else planner.needed(error)
-    if plot is not None:
-        plan_picture(plot, *planner.curves(), n, made.distance)
+    written = _write(planner, made, runs, plot, html, _answers(needed, error, made))
     if as_json:
         answers = [answer._asdict() for answer in needed]
         print_json({**made.describe(), "wanted_error": error, "needed": answers})
         return
     _show(made)
-    for answer in needed:
-        say(_needed(answer, error, made))
-    _draw(planner, made)
-    if plot is not None:
-        say(f"wrote {plot}")
+    for answer in _answers(needed, error, made):
+        say(answer)
+    _draw(planner, made, runs)
+    for file in written:
+        say(f"wrote {file}")
+
+
+def _write(
+    planner: "Planner",
+    made: "Plan",
+    runs: int,
+    plot: Path | None,
+    html: Path | None,
+    answers: list[str],
+) -> list[Path]:
+    """A picture and a page, where they are wanted."""
+    from spdp.report import plan_page, plan_picture
+    from spdp.statistics.plan_words import counted
+
+    wanted = [file for file in (plot, html) if file is not None]
+    curves = planner.curves(runs=runs) if wanted else None
+    if plot is not None and curves is not None:
+        plan_picture(plot, *curves, made.n, made.distance, counted(made))
+    if html is not None and curves is not None:
+        write_page(html, plan_page(made, *curves, answers))
+    return wanted
 
 
 def _spread(text: str | None) -> "str | Reference | None":
@@ -110,62 +146,30 @@ def _spread(text: str | None) -> "str | Reference | None":
 def _show(made: "Plan") -> None:
     from rich.table import Table
 
-    title = f"n = {made.n:,}, k = {made.k}, ε = {made.epsilon:g}, δ = {made.delta:g}, "
-    title += f"domain radius {made.radius:.4g} ({made.distance} distance)"
-    table = Table("release", "rms error", "95 % bound", title=title, title_justify="left")
-    for noise, row in made.one_shot.items():
-        runs = made.method == Method.ONESHOT and noise == made.noise
-        _add(table, f"one shot, {noise}", row, runs)
-    for row in made.adaptive:
-        assert row.spread is not None  # what is simulated has one
-        share = f"({row.spread / made.radius:.0%} of the radius)"
-        text = f"adaptive, spread {row.spread:.3g} {share}"
-        _add(table, text, row, made.method == Method.ADAPTIVE)
+    from spdp.statistics import plan_words as words
+
+    table = Table(*words.COLUMNS, title=words.title(made), title_justify="left")
+    for row in words.rows(made):
+        table.add_row(*row.cells, style="bold" if row.runs else "")
     console().print(table)
-    say(f"{_names(made)} will run (marked >); {_from(made)}.")
-    if made.method == Method.ONESHOT and any(row.rms < 0.9 * _runs(made) for row in made.adaptive):
-        say("If the data are as narrow as that, --method adaptive would err less.")
-    if made.hopeless:
-        say("Hopeless: the budget is too small for so few records.", style="red")
-    say(made.compared[0].upper() + made.compared[1:] + ".")
+    for sentence in words.notes(made):
+        say(sentence, style="red" if sentence.startswith("Hopeless") else None)
 
 
-def _add(table: Any, text: str, row: Any, runs: bool) -> None:
-    verdict = ": hopeless" if row.hopeless else ""
-    numbers = f"{row.rms:.4g}", f"{row.bound:.4g}"
-    table.add_row((f"> {text}" if runs else text) + verdict, *numbers, style="bold" if runs else "")
+def _answers(needed: Sequence["Needed"], error: float | None, made: "Plan") -> list[str]:
+    from spdp.statistics.plan_words import needed as in_words
+
+    return [] if error is None else [in_words(answer, error, made) for answer in needed]
 
 
-def _runs(made: "Plan") -> float:
-    """Error of the method that will run, at worst."""
-    return max(row.rms for row in made.predictions)
-
-
-def _names(made: "Plan") -> str:
-    return "The adaptive method" if made.method == Method.ADAPTIVE else "One shot"
-
-
-def _from(made: "Plan") -> str:
-    if not made.adaptive:
-        return "its error's law is exact"
-    return "errors of one shot are exact, those of the adaptive method are simulated"
-
-
-def _needed(answer: "Needed", error: float | None, made: "Plan") -> str:
-    spread = "" if answer.spread is None else f" with spread {answer.spread:.3g}"
-    n = "more than 2**32 records" if answer.n is None else f"n = {answer.n:,}"
-    epsilon = "a larger ε than any" if answer.epsilon is None else f"ε = {answer.epsilon:g}"
-    about = "about " if made.adaptive else ""
-    return f"rms error {error:g}{spread} needs {about}{n} at this ε, or {epsilon} at this n"
-
-
-def _draw(planner: "Planner", made: "Plan") -> None:
+def _draw(planner: "Planner", made: "Plan", runs: int) -> None:
     """The curve of the method that will run, for the narrowest data."""
     from spdp.report import terminal_curve
+    from spdp.statistics.plan_words import counted
 
-    grid, errors = planner.curves(1)
+    grid, errors = planner.curves(1, runs)
     name = f"one shot, {made.noise}" if made.method == Method.ONESHOT else list(errors)[-1]
     say("")
-    say(f"rms error by number of records, {name} (logarithmic bars):")
+    say(f"rms error by number of {counted(made)}, {name} (logarithmic bars):")
     for line in terminal_curve(grid, errors[name], "n"):
         say(line)

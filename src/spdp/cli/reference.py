@@ -32,7 +32,7 @@ def reference(
     entries: options.Entries = None,
     as_json: options.Json = False,
 ) -> None:
-    """Sum up public data, as a start for spdp mean --reference and spdp plan.
+    """Sum up public data, for the --reference of spdp mean and plan.
 
     The data must be public already: a reference made of private data leaks them.
     """

@@ -2,7 +2,7 @@
 
 import typer
 
-from spdp.errors import DataError, LedgerError, ParameterError
+from spdp.errors import DataError, LedgerError, ParameterError, spelt
 
 __all__ = ["EXIT_CODES", "VERIFICATION_FAILED", "UsageError", "exit_code", "in_words", "printable"]
 
@@ -21,7 +21,15 @@ Exit codes:
 # Errors of click, or of the copy of it that later versions of typer carry.
 UsageError: type[Exception] = typer.BadParameter.__mro__[2]
 
-# What helps where an error asks for an option, if that is not called --NAME here.
+# What is not called --NAME here, or is an argument: how to speak of it, how to pass it.
+OPTIONS = {
+    "low": "LOW",
+    "high": "HIGH",
+    "shrinkage": "--correlation",
+    "n_components": "--components",
+    "ledger_key": "SPDP_LEDGER_KEY",
+    "y": "--labels",
+}
 HELP = {"ledger_key": "set SPDP_LEDGER_KEY"}
 
 
@@ -37,14 +45,21 @@ def printable(text: object) -> str:
 def in_words(error: Exception) -> str:
     """What went wrong and which option would help, in the command line's own words."""
     if isinstance(error, (ParameterError, DataError)):
-        names = [HELP.get(name, f"pass --{name.replace('_', '-')}") for name in error.asks]
-        return f"{error.message} ({' or '.join(names)})" if names else error.message
+        names = [HELP.get(name, f"pass {_option(name)}") for name in error.asks]
+        message = spelt(error.message, _option)
+        return f"{message} ({' or '.join(names)})" if names else message
     if isinstance(error, UsageError):
         return _usage(error)
     if isinstance(error, OSError) and error.strerror:
         name = "" if error.filename is None else f"{error.filename}: "
         return f"{name}{error.strerror}"
     return f"unexpected {type(error).__name__}: {error}; spdp --debug shows where"
+
+
+def _option(name: str, value: str | None = None) -> str:
+    """An option as it is typed here."""
+    option = OPTIONS.get(name, f"--{name.replace('_', '-')}")
+    return option if value is None else f"{option} {value}"
 
 
 def _usage(error: Exception) -> str:

@@ -49,8 +49,8 @@ def sum_(
 
     A sum file is NOT private.
     """
-    from spdp.report.words import COUNTED
     from spdp.statistics.sums import LatticeSum
+    from spdp.words import COUNTED
 
     if not force:
         check_free(output)  # before the work, which may last
@@ -86,6 +86,7 @@ def merge(
     output: options.Directory = None,
     force: options.Force = False,
     report: options.Report = False,
+    row_names: options.Names = None,
     sign: options.Sign = None,
     ledger: options.LedgerFile = None,
     label: options.Label = None,
@@ -99,11 +100,13 @@ def merge(
     from spdp.statistics.sums import LatticeSum
 
     check_distinct(sums)
-    target = Output(output, force, report, sign)
+    target = Output(output, force, report, sign, rows=row_names)
     account = None if ledger is None else options.open_ledger(ledger)
     with target.prepared():
+        total = reduce(add, [LatticeSum.load(file) for file in sums])
+        target.check_rows(total.k)
         release = release_sum(
-            reduce(add, [LatticeSum.load(file) for file in sums]),
+            total,
             epsilon=epsilon,
             delta=delta,
             mechanism=mechanism,

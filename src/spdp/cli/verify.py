@@ -7,7 +7,7 @@ import typer
 
 from spdp.cli import options
 from spdp.cli.output import console, print_json
-from spdp.cli.spelling import VERIFICATION_FAILED, printable
+from spdp.cli.spelling import VERIFICATION_FAILED, in_words, printable
 from spdp.errors import DataError
 
 __all__ = ["verify"]
@@ -57,7 +57,7 @@ def _checks(directory: Path, key: Path | None) -> list[Row]:
     except MissingArray:
         raise
     except DataError as error:
-        return [("seal", False, error.message)]
+        return [("seal", False, in_words(error))]
     rows: list[Row] = [("seal", True, SEALED), *release.verify(key)]
     if not release.certificate["private"]:
         rows.append(("guarantee", False, SIMULATED))

@@ -1,6 +1,5 @@
 """Which files are meant: files, folders, patterns, manifests."""
 
-import csv
 import glob
 import os
 from collections.abc import Iterator, Sequence
@@ -9,7 +8,7 @@ from typing import Any, NamedTuple
 
 from spdp.data.formats import SUFFIXES, format_of
 from spdp.data.formats.base import reading
-from spdp.data.formats.csv import header
+from spdp.data.formats.csv import header, lines
 from spdp.data.identity import id_of
 from spdp.data.labels import label_of
 from spdp.errors import DataError, ParameterError
@@ -116,14 +115,12 @@ def read_manifest(file: Path) -> list[Entry]:
 
 
 def _entries(file: Path) -> Iterator[Entry]:
-    names = header(file)
-    with file.open(encoding="utf-8-sig", newline="") as lines:
-        rows = csv.reader(lines)
-        next(rows)
-        for row in rows:
-            if any(row):
-                cells = dict(zip(names, (cell.strip() for cell in row), strict=False))
-                yield _entry(file, rows.line_num, cells)
+    rows = lines(file)
+    names = [name.strip() for name in next(rows)]
+    for line, row in enumerate(rows, 2):
+        if any(row):
+            cells = dict(zip(names, (cell.strip() for cell in row), strict=False))
+            yield _entry(file, line, cells)
 
 
 def _entry(file: Path, line: int, cells: dict[str, str]) -> Entry:

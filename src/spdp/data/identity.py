@@ -14,7 +14,7 @@ from unicodedata import normalize
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.errors import DataError
+from spdp.errors import DataError, named
 
 __all__ = ["id_of", "ids_of", "spelt"]
 
@@ -36,7 +36,7 @@ def id_of(value: Any) -> int | str | None:
         return whole if -LONGEST <= whole < LONGEST else f"{whole:x}, in hexadecimal"
     if isinstance(value, float | np.floating):
         return _of_number(float(value))
-    raise DataError(f"groups hold {value!r:.40}; ids are whole numbers or texts")
+    raise DataError(f"{named('groups')} hold {value!r:.40}; ids are whole numbers or texts")
 
 
 def _of_text(text: str) -> int | str | None:
@@ -51,11 +51,13 @@ def _of_number(value: float) -> int | None:
     if isnan(value):
         return None
     if not isfinite(value) or value != int(value):
-        raise DataError(f"groups hold {value!r}; a number that is an id must be a whole one")
+        raise DataError(
+            f"{named('groups')} hold {value!r}; a number that is an id must be a whole one"
+        )
     if abs(value) > EXACT:
         raise DataError(
-            f"groups hold {value!r}: floating-point numbers above 2**53 cannot tell ids apart; "
-            "pass them as whole numbers or texts"
+            f"{named('groups')} hold {value!r}: floating-point numbers above 2**53 cannot tell "
+            "ids apart; pass them as whole numbers or texts"
         )
     return int(value)
 
@@ -79,7 +81,9 @@ def spelt(column: Any) -> NDArray[Any]:
         return _complete(ids_of(list(column)))
     ids = np.asarray(column)
     if ids.ndim != 1:
-        raise DataError(f"groups have shape {ids.shape}; expected one person's id per record")
+        raise DataError(
+            f"{named('groups')} have shape {ids.shape}; expected one person's id per record"
+        )
     if ids.dtype in (np.int32, np.int64):
         return ids  # as they are: they may be many, and lie in a file
     if ids.dtype.kind in "ib" or (ids.dtype.kind == "u" and ids.max(initial=0) < LONGEST):
@@ -87,7 +91,9 @@ def spelt(column: Any) -> NDArray[Any]:
     if ids.dtype.kind == "O":
         return _complete(ids_of(ids.tolist()))
     if ids.dtype.kind not in "ufUS":
-        raise DataError(f"groups have dtype {ids.dtype}; expected whole numbers or texts")
+        raise DataError(
+            f"{named('groups')} have dtype {ids.dtype}; expected whole numbers or texts"
+        )
     found, rows = np.unique(ids, return_inverse=True)
     return _complete(ids_of(found.tolist())[rows])
 
@@ -97,6 +103,7 @@ def _complete(ids: NDArray[Any]) -> NDArray[Any]:
         missing = np.array([value is None for value in ids.tolist()], bool)
         if missing.any():
             raise DataError(
-                f"groups: record {int(np.argmax(missing))} has no person; every record needs one"
+                f"{named('groups')}: record {int(np.argmax(missing))} has no person; "
+                "every record needs one"
             )
     return ids

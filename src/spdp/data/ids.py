@@ -1,6 +1,5 @@
 """Files of ids: whose each record is, one entry per record."""
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.data.formats.base import reading
+from spdp.data.formats.csv import lines
 from spdp.data.formats.tables import place
 from spdp.data.identity import ids_of
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError, ParameterError, named
 
 __all__ = ["read_ids"]
 
@@ -65,8 +65,7 @@ def _txt(file: Path, name: str | None) -> NDArray[Any]:
 
 
 def _csv(file: Path, name: str | None) -> NDArray[Any]:
-    with file.open(encoding="utf-8-sig", newline="") as lines:
-        rows = list(csv.reader(lines))
+    rows = list(lines(file, "," if name is None else None))  # only a header says it
     if name is not None:
         names, rows = [cell.strip() for cell in rows[0]], rows[1:]
         column = place(file, names, name)
@@ -87,7 +86,9 @@ def _texts(cells: list[str]) -> NDArray[Any]:
 
 def _refuse(file: Path, name: str | None) -> None:
     if name is not None:
-        raise ParameterError(f"{file}: has no columns, so that groups_column has no meaning")
+        raise ParameterError(
+            f"{file}: has no columns, so that {named('groups_column')} has no meaning"
+        )
 
 
 READERS = {".npy": _npy, ".npz": _npz, ".txt": _txt, ".csv": _csv}

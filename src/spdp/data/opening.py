@@ -11,7 +11,7 @@ from spdp.data.files import Entry, expand, is_manifest, read_manifest
 from spdp.data.formats import Options, open_file
 from spdp.data.ids import read_ids
 from spdp.data.source import Source, chain
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError, ParameterError, named
 
 __all__ = ["open_records"]
 
@@ -79,7 +79,7 @@ def open_records(
     files = expand([path] if isinstance(path, str | os.PathLike) else path)
     from_file = isinstance(groups, str | os.PathLike)
     column = None if from_file else groups_column
-    where = None if mask is None else Path(mask).absolute()
+    where = None if mask is None else _mask(Path(mask))
     listed = [file for file in files if is_manifest(file)]
     grouped = bool(listed) or per_file or groups is not None
     options = Options(key, order, where, column, label_column, entries, grouped)
@@ -96,12 +96,23 @@ def open_records(
     )
 
 
+def _mask(file: Path) -> Path:
+    if file.is_dir():
+        raise DataError(
+            f"{file}: is a folder; {named('mask')} is one NIfTI file for all images. A manifest "
+            "has a column mask, for one mask per image"
+        )
+    return file.absolute()
+
+
 def _check_once(ways: list[str], manifests: list[Path]) -> None:
     """Whose the records are is said once."""
     if manifests and ways:
         raise ParameterError(f"{manifests[0]}: a manifest says itself whose records are")
     if len(ways) > 1:
-        raise ParameterError(f"say whose the records are once: by {' or by '.join(ways)}")
+        raise ParameterError(
+            f"say whose the records are once: by {' or by '.join(map(named, ways))}"
+        )
 
 
 def _of_manifest(files: list[Path], options: Options) -> Source:

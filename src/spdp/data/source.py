@@ -112,6 +112,14 @@ class Source:
         self.memory = memory
         self._started = False
 
+    def __repr__(self) -> str:
+        number = "" if self.n is None else f"{self.n:,} "
+        whose = "of persons, " if self.unit is Unit.PERSON else ""
+        beside = [name for name in self.columns if name != "person"]
+        more = f", with {' and '.join(beside)}" if beside else ""
+        kind = "" if self.dtype is None else f", {self.dtype}"
+        return f"<Source {self.name}: {number}{self.record}s {whose}{_size(self)}{kind}{more}>"
+
     @property
     def shape(self) -> Shape:
         """Of a record: (k, k), or (p, k, k)."""

@@ -9,7 +9,7 @@ from spdp.blocks import NUMBERS, check_kind, matrix_stack, wide
 from spdp.charts import CHARTS, Chart
 from spdp.choices import positive
 from spdp.domain.base import Domain
-from spdp.errors import ParameterError
+from spdp.errors import ParameterError, named
 from spdp.kernels import Region
 from spdp.plain import array_of, plain
 
@@ -37,13 +37,15 @@ class Ball(Domain):
     def __post_init__(self) -> None:
         r = positive("radius", self.radius)
         if not 1e-100 <= r <= 1e100:
-            raise ParameterError(f"radius must lie between 1e-100 and 1e100, got {r!r}")
+            raise ParameterError(f"{named('radius')} must lie between 1e-100 and 1e100, got {r!r}")
         object.__setattr__(self, "radius", r)
         if self.center is not None:
             given = array_of(self.center) if isinstance(self.center, dict) else self.center
             C = wide(matrix_stack(given, "center", NUMBERS))
             if C.ndim != 2:
-                raise ParameterError(f"center has shape {C.shape}; expected one matrix (k, k)")
+                raise ParameterError(
+                    f"{named('center')} has shape {C.shape}; expected one matrix (k, k)"
+                )
             C.setflags(write=False)
             object.__setattr__(self, "center", C)
             charts = (chart for chart in CHARTS.values() if C.dtype.kind in chart.kinds)
@@ -97,7 +99,9 @@ class EigenvalueBounds(Domain):
     def __post_init__(self) -> None:
         low, high = positive("low", self.low), positive("high", self.high)
         if not np.log(low) < np.log(high):
-            raise ParameterError(f"low must be smaller than high, got {low!r} and {high!r}")
+            raise ParameterError(
+                f"{named('low')} must be smaller than {named('high')}, got {low!r} and {high!r}"
+            )
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
@@ -140,7 +144,9 @@ class TraceBounds(Domain):
     def __post_init__(self) -> None:
         low, trace = positive("low", self.low), positive("trace", self.trace)
         if not np.log(low) < np.log(trace):
-            raise ParameterError(f"low must be smaller than trace, got {low!r} and {trace!r}")
+            raise ParameterError(
+                f"{named('low')} must be smaller than {named('trace')}, got {low!r} and {trace!r}"
+            )
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "trace", trace)
 
@@ -177,7 +183,7 @@ class CorrelationBounds(Domain):
     def __post_init__(self) -> None:
         eta = positive("shrinkage", self.shrinkage)
         if not eta < 1.0:
-            raise ParameterError(f"shrinkage must be smaller than 1, got {eta!r}")
+            raise ParameterError(f"{named('shrinkage')} must be smaller than 1, got {eta!r}")
         object.__setattr__(self, "shrinkage", eta)
 
     def _region(self, k: int, chart: Chart) -> Region:

@@ -34,6 +34,7 @@ __all__ = [
     "Status",
     "backend",
     "dimension",
+    "instruction_set",
     "kernels_for",
     "size_of",
     "threads",
@@ -73,6 +74,12 @@ def _load(names: tuple[str, ...]) -> Kernels:
 def backend() -> str:
     """Name of the kernels that NumPy arrays get: ``"native"`` or ``"numpy"``."""
     return kernels_for().NAME
+
+
+def instruction_set() -> str:
+    """What the kernels of NumPy arrays were compiled for, and run as here."""
+    native = getattr(kernels_for(), "_native", None)
+    return "nothing compiled" if native is None else str(native.instruction_set())
 
 
 def threads() -> int:

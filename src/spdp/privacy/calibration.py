@@ -21,7 +21,7 @@ from typing import Any
 import mpmath
 
 from spdp.choices import positive, real
-from spdp.errors import ParameterError
+from spdp.errors import ParameterError, named
 
 __all__ = [
     "analytic_sigma",
@@ -46,16 +46,18 @@ def check_budget(epsilon: float, delta: float) -> tuple[float, float]:
     """(ε, δ) as floats if 0 ≤ ε ≤ 10⁶ and 0 < δ < 1, or an error that names one."""
     e, d = _check_epsilon(epsilon), real("delta", delta)
     if not 0 < d < 1:
-        raise ParameterError(f"delta must lie strictly between 0 and 1, got {delta!r}")
+        raise ParameterError(f"{named('delta')} must lie strictly between 0 and 1, got {delta!r}")
     return e, d
 
 
 def _check_epsilon(epsilon: float) -> float:
     e = real("epsilon", epsilon)
     if not (isfinite(e) and e >= 0):
-        raise ParameterError(f"epsilon must be finite and >= 0, got {epsilon!r}")
+        raise ParameterError(f"{named('epsilon')} must be finite and >= 0, got {epsilon!r}")
     if e > LARGEST_EPSILON:
-        raise ParameterError(f"epsilon must be at most {LARGEST_EPSILON:g}, got {epsilon!r}")
+        raise ParameterError(
+            f"{named('epsilon')} must be at most {LARGEST_EPSILON:g}, got {epsilon!r}"
+        )
     return e
 
 
@@ -68,7 +70,8 @@ def next_below(delta: float) -> float:
     """
     if delta < SMALLEST_DELTA:
         raise ParameterError(
-            f"delta must be at least {SMALLEST_DELTA} for a private release, got {delta!r}"
+            f"{named('delta')} must be at least {SMALLEST_DELTA} for a private release, "
+            f"got {delta!r}"
         )
     return nextafter(delta, 0.0)
 

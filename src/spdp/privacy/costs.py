@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spdp.choices import Noise, positive, real
-from spdp.errors import ParameterError
+from spdp.errors import ParameterError, named
 from spdp.privacy.calibration import (
     check_budget,
     classical_mu,
@@ -65,7 +65,9 @@ class Budget:
         """Budget of Laplace noise: pure differential privacy."""
         e = _sensible(positive("epsilon", epsilon))
         if e > LARGEST_PURE:
-            raise ParameterError(f"epsilon must be at most {LARGEST_PURE:g}, got {epsilon!r}")
+            raise ParameterError(
+                f"{named('epsilon')} must be at most {LARGEST_PURE:g}, got {epsilon!r}"
+            )
         return cls(Noise.LAPLACE, e, 0.0, "laplace", None)
 
 
@@ -73,7 +75,7 @@ def _sensible(epsilon: float) -> float:
     """ε, unless it is positive but far below what any noise can tell from 0."""
     if 0 < real("epsilon", epsilon) < SMALLEST_EPSILON:
         raise ParameterError(
-            f"the privacy budget is too small: epsilon must be 0 or at least "
+            f"the privacy budget is too small: {named('epsilon')} must be 0 or at least "
             f"{SMALLEST_EPSILON:g}, got {epsilon!r}"
         )
     return epsilon

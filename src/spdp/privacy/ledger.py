@@ -98,6 +98,11 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"
 
+    def _repr_html_(self) -> str:
+        from spdp.privacy.ledger_words import html_of
+
+        return html_of(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _reattached, (self.path,)
 
@@ -115,6 +120,15 @@ class Ledger:
     def delta(self) -> float:
         """δ of the total budget."""
         return self._balance().delta
+
+    @property
+    def unit(self) -> str | None:
+        """Whose data its releases protect, a record's, voxel's or person's.
+
+        None until the first release that says it.
+        """
+        with self._file.open() as book:
+            return book.unit
 
     def _balance(self) -> Balance:
         with self._file.open() as book:

@@ -1,73 +1,109 @@
-"""One self-contained HTML page about a release: no script, nothing to be loaded."""
+"""Self-contained HTML pages about a release or a plan: no script, nothing is loaded.
+
+All texts are escaped by the templates; only the pictures drawn here are markup.
+"""
 
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spdp import words
+from spdp.certificate import seal_of
 from spdp.errors import DataError
-from spdp.release import Release
-from spdp.report import figures, words
+from spdp.pictures.painting import top_of
+from spdp.pictures.panels import Panel, panels
+from spdp.release import CERTIFICATE, Release
+from spdp.report import figures
+from spdp.statistics import plan_words
+from spdp.statistics.prediction import Plan
+from spdp.verification import NOT_PROVEN
 
-__all__ = ["html_report"]
+__all__ = ["html_report", "plan_page"]
 
-MOST = 12  # matrices that are drawn
+Array = NDArray[np.float64]
+Figure = tuple[str, str]  # SVG, caption
+
 LEVELS = (5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 98, 99)  # of the curve, in percent
+LONGEST = 8  # numbers of a row that are written out
 
 
-def html_report(release: Release) -> str:
-    """The matrix, the guarantee in plain words, the error's law and the certificate.
+def html_report(
+    release: Release, *, names: Sequence[str] | None = None, entry: dict[str, Any] | None = None
+) -> str:
+    """Pictures, the guarantee in plain words, the error's law and the certificate.
 
-    All texts are escaped by the template; only the pictures drawn here are markup.
+    ``names`` are those of the matrices' rows. ``entry`` is the entry of the ledger that
+    paid, as in its history, with the ledger's name.
     """
     c = release.certificate
-    return str(
-        _template().render(
-            heading=words.heading(c),
-            subject=words.subject(c),
-            verdict=words.verdict(c),
-            accuracy=words.accuracy(c),
-            coverage=words.coverage(c),
-            facts=words.facts(c) | {"created": c["created"]},
-            figures=_figures(release),
-            steps=[_step(step, c["mu"]) for step in c["steps"] or []],
-            certificate=json.dumps(c, indent=2, ensure_ascii=False),
-        )
+    rows = words.check_names(names, c["k"])
+    return _rendered(
+        "release.html.j2",
+        heading=words.heading(c),
+        subject=words.subject(c),
+        verdict=words.verdict(c),
+        accuracy=words.accuracy(c),
+        meaning=words.meaning(c),
+        coverage=words.coverage(c),
+        facts=words.facts(c) | {"created": c["created"]},
+        numbers=_numbers(release),
+        entry=None if entry is None else _entry(entry),
+        names=rows,
+        figures=_figures(release, rows),
+        steps=[_step(step, c["mu"]) for step in c["steps"] or []],
+        seal=seal_of(release.values, c),
+        not_proven=NOT_PROVEN,
+        file=CERTIFICATE,
+        certificate=json.dumps(_folded(c), indent=2, ensure_ascii=False),
     )
 
 
-def _template() -> Any:
+def plan_page(
+    made: Plan, n_grid: Array, errors: dict[str, Array], answers: Sequence[str] = ()
+) -> str:
+    """What a release is predicted to reach; ``answers`` say what more would need."""
+    counted = plan_words.counted(made)
+    curve = figures.plan_curves(n_grid, errors, made.n, made.distance, counted)
+    return _rendered(
+        "plan.html.j2",
+        heading=f"Plan of a private mean of {made.k}×{made.k} matrices",
+        subject=f"{plan_words.title(made)}. Predicted from public numbers: no data were read.",
+        hopeless=made.hopeless,
+        notes=plan_words.notes(made),
+        answers=answers,
+        columns=plan_words.COLUMNS,
+        rows=plan_words.rows(made),
+        figures=[(curve, f"Root mean square error by the number of {counted}.")],
+        facts=plan_words.facts(made),
+    )
+
+
+def _rendered(template: str, **content: Any) -> str:
     try:
-        from jinja2 import Environment, StrictUndefined
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError:
         raise DataError(
             "a report needs Jinja2; install it with: pip install 'spdp[report]'"
         ) from None
-    text = files(__package__).joinpath("templates", "release.html.j2").read_text("utf-8")
+    folder = files(__package__).joinpath("templates")
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        loader=FunctionLoader(lambda name: folder.joinpath(name).read_text("utf-8")),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return environment.from_string(text)
+    return str(environment.get_template(template).render(**content))
 
 
-def _figures(release: Release) -> list[tuple[str, str]]:
-    """Pairs (SVG, caption)."""
-    value, c = release.value, release.certificate
-    drawn = []
-    if value.ndim == 3:
-        names = [f"Matrix {i}" for i in range(len(value))]
-        if c["statistic"] == "class-means":
-            names = [f"Mean of class {name}" for name in c["steps"][-1]["classes"]]
-        pairs = zip(value[:MOST], names[:MOST], strict=True)
-        drawn = [map_ for one, name in pairs for map_ in _maps(one, name)]
-    elif value.ndim == 2:
-        drawn = _maps(value, "The released matrix")
-    real = not np.iscomplexobj(value)
-    if real and value.shape in ((2, 2), (3, 3)) and np.linalg.eigvalsh(value)[0] > 0:
-        caption = "Its ellipse." if len(value) == 2 else "Its ellipsoid, seen along each axis."
-        drawn.append((figures.ellipses(value), caption))
+def _figures(release: Release, names: list[str] | None) -> list[Figure]:
+    c = release.certificate
+    found = panels(release.values, c)
+    drawn = [_drawn(panel, found, i, names) for i, panel in enumerate(found)]
     if c["error_bound"] is not None:
         bounds = {level: release.error_bound(level / 100) for level in LEVELS}
         curve = figures.error_curve(bounds, c["distance"])
@@ -75,12 +111,36 @@ def _figures(release: Release) -> list[tuple[str, str]]:
     return drawn
 
 
-def _maps(matrix: NDArray[Any], name: str) -> list[tuple[str, str]]:
-    """The heat map of a matrix; of a complex one, those of its two parts."""
-    if not np.iscomplexobj(matrix):
-        return [(figures.heat_map(matrix), f"{name}.")]
-    parts = {"real": matrix.real, "imaginary": matrix.imag}
-    return [(figures.heat_map(part), f"{name}: {kind} part.") for kind, part in parts.items()]
+def _drawn(panel: Panel, all_: list[Panel], i: int, names: list[str] | None) -> Figure:
+    """A panel as SVG; those of one kind and scale can be compared."""
+    alike = [p.data for p in all_ if (p.kind, p.scale) == (panel.kind, panel.scale)]
+    name = f"{panel.kind}{i}"
+    if panel.kind == "bars":
+        return figures.bars(panel, name), f"{panel.title}."
+    if panel.kind == "solid":
+        reach = 1.1 * max(float(np.sqrt(np.diagonal(M).max())) for M in alike)
+        seen = "" if len(panel.data) == 2 else ", seen along each axis"
+        return figures.ellipses(panel.data, name, reach), f"{panel.title}{seen}."
+    svg = figures.heat_map(panel.data, top_of(alike), names, name)
+    shared = " All on one scale of colours." if len(alike) > 1 and panel.data is alike[0] else ""
+    return svg, f"{panel.title}.{shared}"
+
+
+def _numbers(release: Release) -> dict[str, str]:
+    """Released numbers, and short rows of them, that are written out."""
+    short = {name: a for name, a in release.values.items() if a.ndim < 2 and a.size <= LONGEST}
+    return {
+        name.replace("_", " "): ", ".join(f"{value:.4g}" for value in np.atleast_1d(array))
+        for name, array in short.items()
+    }
+
+
+def _entry(entry: dict[str, Any]) -> str:
+    label = f", “{entry['label']}”" if entry["label"] else ""
+    unit = f" per {entry['unit']}" if entry["unit"] else ""
+    cost = f"μ = {entry['mu']:.4g}" if entry["pure"] is None else f"ε = {entry['pure']:.4g}"
+    when = entry["created"][:16].replace("T", " ")
+    return f"entry {entry['id']} of {entry['ledger']}{label}, {when} UTC, cost {cost}{unit}"
 
 
 def _step(step: dict[str, Any], total: float | None) -> dict[str, str]:
@@ -99,3 +159,24 @@ def _brief(value: Any) -> str:
     if isinstance(value, list):
         return f"{len(value)} numbers"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _folded(content: Any) -> Any:
+    """Plain data with long lists told by their length: the file has them in full."""
+    if isinstance(content, dict):
+        return {name: _folded(value) for name, value in content.items()}
+    if not isinstance(content, list):
+        return content
+    long = _is_plain(content) and _count(content) > LONGEST
+    return f"… {_count(content):,} numbers" if long else [_folded(part) for part in content]
+
+
+def _count(content: Any) -> int:
+    return sum(map(_count, content)) if isinstance(content, list) else 1
+
+
+def _is_plain(content: Any) -> bool:
+    """Whether a list holds nothing but numbers, or lists of them."""
+    if isinstance(content, list):
+        return all(map(_is_plain, content))
+    return isinstance(content, int | float)

@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spdp.release import Release
-from spdp.report.words import facts, heading
+from spdp.words import facts, heading
 
 __all__ = ["release_table", "terminal_curve"]
 

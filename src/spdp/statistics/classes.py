@@ -24,7 +24,7 @@ from spdp.choices import Adjacency, Covariance, Method, Unit, choose
 from spdp.data.labels import label_of
 from spdp.domain import Domain
 from spdp.engines import Engine
-from spdp.errors import ParameterError
+from spdp.errors import ParameterError, named
 from spdp.frame import Frame
 from spdp.privacy.account import Seed
 from spdp.privacy.bounds import Bound
@@ -147,7 +147,7 @@ def private_class_means(
         classes_of=y,
     )
     if "label" not in setting.source.columns:
-        raise ParameterError("y is missing: the class of each record")
+        raise ParameterError("the class of each record is missing", ask="y")
     wanted = _method(method, setting)
     with threadpool_limits(1, "blas"):  # threads only slow small matrices down
         if wanted is Method.ADAPTIVE:
@@ -161,11 +161,11 @@ def check_classes(classes: Sequence[Any]) -> list[Any]:
     """The public list of classes as plain values, each of them once."""
     names = [name.item() if isinstance(name, np.generic) else name for name in classes]
     if not names:
-        raise ParameterError("classes is empty: name the public list of classes")
+        raise ParameterError(f"{named('classes')} is empty: name the public list of classes")
     if any(not isinstance(name, bool | int | float | str) for name in names):
-        raise ParameterError("classes must be numbers or texts")
+        raise ParameterError(f"{named('classes')} must be numbers or texts")
     if len({label_of(name) for name in names}) < len(names):
-        raise ParameterError(f"classes names a class twice: {names}")
+        raise ParameterError(f"{named('classes')} names a class twice: {names}")
     return names
 
 
@@ -176,7 +176,7 @@ def _method(method: str, setting: Setting) -> Method:
         large = len(setting.region.center) >= 3
         return Method.ADAPTIVE if public and large else Method.ONESHOT
     if wanted is Method.ADAPTIVE and not public:
-        raise ParameterError("method='adaptive' needs replace-one adjacency")
+        raise ParameterError(f"{named('method', 'adaptive')} needs replace-one adjacency")
     return wanted
 
 

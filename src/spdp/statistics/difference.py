@@ -39,7 +39,7 @@ from spdp.certificate import estimand_of
 from spdp.choices import Adjacency
 from spdp.domain import Domain
 from spdp.engines import Engine, Held
-from spdp.errors import ParameterError
+from spdp.errors import ParameterError, named
 from spdp.privacy.account import Seed
 from spdp.privacy.bounds import SURE, SURE_PART, Bound
 from spdp.privacy.laws import chi2_law
@@ -123,7 +123,7 @@ def private_difference(
     """
     pair = tuple(check_classes(classes))
     if len(pair) != 2:
-        raise ParameterError(f"classes must be two different labels, got {classes!r}")
+        raise ParameterError(f"{named('classes')} must be two different labels, got {classes!r}")
     setting = prepare(
         X,
         epsilon=epsilon,
@@ -140,7 +140,7 @@ def private_difference(
         classes_of=y,
     )
     if "label" not in setting.source.columns:
-        raise ParameterError("y is missing: the class of each record")
+        raise ParameterError("the class of each record is missing", ask="y")
     held = setting.gather(classes=pair)
     everyone = countable(held.unlabelled(), setting.account, setting.region)
     search = Search(everyone, setting.account, setting.region, setting.chart)
@@ -239,6 +239,7 @@ def _publish(
     if found.outside is not None and found.outside.clearly:
         warn_outside(found.outside.share, account.unit)
     means = [chart.project(found.center + z, setting.region) for z in found.z]
+    account.note(classes=list(classes))
     public, n = account.adjacency is Adjacency.REPLACE_ONE, search.n
     step, last = found.radius / RECORD_NORM, account.steps[-1]
     return publish(

@@ -26,7 +26,7 @@ from spdp.data.columns import beside
 from spdp.data.source import as_source
 from spdp.domain import Domain, check_domain
 from spdp.engines import Engine, engine_for
-from spdp.errors import ParameterError
+from spdp.errors import ParameterError, named
 from spdp.privacy.account import Account, Seed
 from spdp.privacy.bounds import Bound
 from spdp.privacy.costs import Budget
@@ -191,9 +191,14 @@ def private_mean(
 def _check_weights(weights: str, max_records: int | None, grouped: bool) -> None:
     by_records = choose(Weights, weights, "weights") is Weights.RECORDS
     if by_records != (max_records is not None):
-        raise ParameterError("weights='records' and max_records go together")
+        raise ParameterError(
+            f"{named('weights', 'records')} and {named('max_records')} go together"
+        )
     if by_records and not grouped:
-        raise ParameterError("weights='records' needs groups, which say whose the records are")
+        raise ParameterError(
+            f"{named('weights', 'records')} needs {named('groups')}, which say whose the "
+            "records are"
+        )
 
 
 def release_sum(

@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from spdp.certificate import COMPONENTS_TOO, mean_estimand
 from spdp.domain import Domain
 from spdp.engines import Engine
-from spdp.errors import ParameterError, TooNoisy
+from spdp.errors import ParameterError, TooNoisy, named
 from spdp.frame import Frame
 from spdp.privacy.account import Seed
 from spdp.privacy.bounds import Bound, Number
@@ -199,7 +199,7 @@ def check_enough(n: int, d: int, mu: float, public: bool = True) -> str | None:
     if public and have < LEAST * d**1.5:
         raise ParameterError(
             f"{text}, far too large: principal components would be noise. Use more records, a "
-            "larger epsilon, or fewer coordinates"
+            f"larger {named('epsilon')}, or fewer coordinates"
         )
     return text if have < want else None
 
@@ -264,7 +264,9 @@ def private_pca(
     )
     d = len(setting.region.center)
     if not 1 <= n_components <= d:
-        raise ParameterError(f"n_components must lie between 1 and {d}, got {n_components!r}")
+        raise ParameterError(
+            f"{named('n_components')} must lie between 1 and {d}, got {n_components!r}"
+        )
     held = countable(setting.gather(), setting.account, setting.region)
     few = check_enough(held.n, d, setting.account.mu, not setting.private_count)
     search = Axes(held, setting.account, setting.region, setting.chart)

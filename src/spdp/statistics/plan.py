@@ -9,7 +9,7 @@ from functools import cached_property
 from spdp.charts import LOGEUCLID, Chart
 from spdp.choices import Adjacency, Mechanism, Method, Noise, choose, positive_int
 from spdp.domain import Domain, check_domain
-from spdp.errors import ParameterError
+from spdp.errors import ParameterError, named
 from spdp.privacy.account import noise_scale
 from spdp.privacy.costs import Budget
 from spdp.privacy.laws import Spec, mean_law, mean_of
@@ -127,7 +127,8 @@ def _budgets(wanted: Mechanism, epsilon: float, delta: float) -> list[Budget]:
     if delta == 0:
         if wanted is Mechanism.GAUSSIAN:
             raise ParameterError(
-                "delta = 0 asks for pure differential privacy, which Gaussian noise cannot give"
+                f"{named('delta', '0')} asks for pure differential privacy, which Gaussian noise "
+                "cannot give"
             )
         return [Budget.pure(epsilon)]
     gaussian = Budget.gaussian(epsilon, delta)
@@ -177,10 +178,12 @@ def settle_method(
         return Method(choose_method(shot, n, epsilon, delta, mechanism))
     gaussian = delta > 0 and mechanism != Mechanism.LAPLACE
     if wanted is Method.ADAPTIVE and shot.max_records is not None:
-        raise ParameterError("max_records goes with method='oneshot' (or 'auto')")
+        raise ParameterError(
+            f"{named('max_records')} goes with {named('method', 'oneshot')} (or 'auto')"
+        )
     if wanted is Method.ADAPTIVE and not (gaussian and shot.adjacency is Adjacency.REPLACE_ONE):
         raise ParameterError(
-            "method='adaptive' needs Gaussian noise: delta > 0, mechanism 'auto' or "
-            "'gaussian', replace-one adjacency"
+            f"{named('method', 'adaptive')} needs Gaussian noise: {named('delta')} above 0, "
+            f"{named('mechanism')} 'auto' or 'gaussian', replace-one adjacency"
         )
     return wanted

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.charts import Chart, chart_of
-from spdp.choices import Adjacency, Mechanism, Method, Noise, choose, positive
+from spdp.choices import Adjacency, Mechanism, Method, Noise, Unit, choose, positive
 from spdp.domain import Domain, check_domain
-from spdp.errors import ParameterError
+from spdp.errors import ParameterError, named
 from spdp.kernels import Region
 from spdp.lattice import MAX_RECORDS
 from spdp.privacy.costs import Budget
@@ -28,18 +28,19 @@ from spdp.statistics.simulation import (
     simulate,
 )
 
-__all__ = ["Needed", "Planner"]
+__all__ = ["RUNS", "Needed", "Planner"]
 
 Array = NDArray[np.float64]
 Advance = Callable[[float], None]
 
 SPREADS = (0.05, 0.1, 0.2, 0.5)  # of the radius, where nobody says how wide the data are
 OFFSET = 0.3  # of the radius, where nobody says how far the mean is from the centre
+RUNS = 12  # releases that are simulated
 COARSE_RUNS = 4  # of predictions for other numbers of records, or budgets
 EXACTLY, ABOUT = 1.005, 1.05  # ratio to which a needed number is found
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-6, 500.0  # between which a needed ε is sought
 STRIDE = 4.0  # of the steps that find where to look
-REACH, POINTS = 30.0, 7  # curves show n/30 to 30·n
+REACH, POINTS = 30.0, 4  # curves show n/30 to n, and n to 30·n, in so many points
 
 
 class Needed(NamedTuple):
@@ -67,15 +68,19 @@ class Planner:
     adjacency: str = "replace-one"
     mechanism: str = "auto"
     method: str = "auto"
+    unit: str = "record"
     random_state: int = 0
 
     def __post_init__(self) -> None:
         for name, value in (("n", self.n), ("k", self.k)):
             if value != int(value) or not 1 <= value <= MAX_RECORDS:
-                raise ParameterError(f"{name} must be a whole number from 1 to 2**32, got {value}")
+                raise ParameterError(
+                    f"{named(name)} must be a whole number from 1 to 2**32, got {value}"
+                )
         check_domain(self.domain)
         choose(Mechanism, self.mechanism, "mechanism")
         choose(Adjacency, self.adjacency, "adjacency")
+        choose(Unit, self.unit, "unit")
         for public in (self.reference, self.shape):
             if public is not None:
                 public.check(self.k, self.metric)
@@ -130,13 +135,13 @@ class Planner:
                 length = positive(name, text or value)
         except ParameterError:
             raise ParameterError(
-                f"{name} must be a positive number, or a share of the domain's radius such as "
-                f"'10%', got {value!r}"
+                f"{named(name)} must be a positive number, or a share of the domain's radius such "
+                f"as '10%', got {value!r}"
             ) from None
         if length > self.radius:
             raise ParameterError(
-                f"{name} {length:.4g} is more than the domain's radius {self.radius:.4g}: no "
-                "records in the domain have it"
+                f"{named(name)} {length:.4g} is more than the domain's radius {self.radius:.4g}: "
+                "no records in the domain have it"
             )
         return length
 
@@ -195,17 +200,18 @@ class Planner:
             for spread in self.spreads
         ]
 
-    def simulated(self, runs: int) -> list[Prediction]:
+    @lru_cache(maxsize=4)  # noqa: B019 - a planner is short-lived
+    def simulated(self, runs: int) -> tuple[Prediction, ...]:
         """Errors of the adaptive method for each spread."""
         if runs < 1:
-            raise ParameterError(f"runs must be at least 1, got {runs}")
+            raise ParameterError(f"{named('runs')} must be at least 1, got {runs}")
         if not self.can_adapt:
-            return []
+            return ()
         with track("simulating releases", runs * len(self.spreads)) as advance:
-            return [
+            return tuple(
                 self._simulate(made, self.n, self.epsilon, runs, LARGEST_SAMPLE, advance)
                 for made in self.populations
-            ]
+            )
 
     def _simulate(
         self,
@@ -265,22 +271,30 @@ class Planner:
             return sqrt(self.shot(epsilon).expected_squared_error(n))
         return self._simulate(made, n, epsilon, COARSE_RUNS, COARSE_SAMPLE, advance).rms
 
-    def curves(self, kinds: int | None = None) -> tuple[Array, dict[str, Array]]:
+    def curves(self, kinds: int | None = None, runs: int = RUNS) -> tuple[Array, dict[str, Array]]:
         """Numbers of records around n; rms errors of each noise and each spread.
 
+        At n itself the errors are those of :meth:`exact` and :meth:`simulated`.
         ``kinds`` says how many spreads are enough.
         """
-        grid = np.unique(np.geomspace(max(1, self.n / REACH), self.n * REACH, POINTS).round())
+        below = np.geomspace(max(1, self.n / REACH), self.n, POINTS).round()
+        above = np.geomspace(self.n, self.n * REACH, POINTS).round()
+        grid = np.unique([*below, *above])
         grid = grid[grid <= MAX_RECORDS]
         errors = {
             f"one shot, {name}": np.sqrt([shot.expected_squared_error(n) for n in grid])
             for name, shot in self.shots.items()
         }
         some = self.populations[:kinds] if self.can_adapt else []
+        known = self.simulated(runs)
         with track("simulating a curve", len(some) * len(grid) * COARSE_RUNS) as advance:
-            for made in some:
+            for made, here in zip(some, known, strict=False):
                 rough = [
-                    self._simulate(made, int(n), self.epsilon, COARSE_RUNS, COARSE_SAMPLE, advance)
+                    here
+                    if n == self.n
+                    else self._simulate(
+                        made, int(n), self.epsilon, COARSE_RUNS, COARSE_SAMPLE, advance
+                    )
                     for n in grid
                 ]
                 name = f"adaptive, spread {made.spread:.3g}"

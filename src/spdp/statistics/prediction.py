@@ -10,13 +10,11 @@ from typing import Any
 
 from spdp.choices import Method
 from spdp.domain import Domain
-from spdp.statistics.planner import Planner
+from spdp.statistics.planner import RUNS, Planner
 from spdp.statistics.reference import Reference
 from spdp.statistics.simulation import Prediction
 
 __all__ = ["Plan", "plan", "plan_of"]
-
-RUNS = 12
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,6 +42,8 @@ class Plan:
         How the distance of the data's mean from the domain's centre is known.
     reference : str or None
         Digest of the reference that the release would be given.
+    unit : "record", "voxel" or "person"
+        What n is a number of.
     """
 
     n: int
@@ -61,6 +61,7 @@ class Plan:
     adaptive: tuple[Prediction, ...]
     known: str
     reference: str | None
+    unit: str = "record"
 
     @property
     def predictions(self) -> tuple[Prediction, ...]:
@@ -93,10 +94,16 @@ class Plan:
             "compared": self.compared,
         }
 
+    def _repr_html_(self) -> str:
+        from spdp.statistics.plan_words import html_of
+
+        return html_of(self)
+
     def __repr__(self) -> str:
         lines = [
-            f"<Plan n={self.n}, k={self.k}, epsilon={self.epsilon:g}, delta={self.delta:g}, "
-            f"domain radius {self.radius:.4g} ({self.distance}): {self.method} will run"
+            f"<Plan n={self.n} {self.unit}s, k={self.k}, epsilon={self.epsilon:g}, "
+            f"delta={self.delta:g}, domain radius {self.radius:.4g} ({self.distance}): "
+            f"{self.method} will run"
         ]
         rows = {f"one shot, {noise}": row for noise, row in self.one_shot.items()}
         rows |= {f"adaptive, spread {row.spread:.4g}": row for row in self.adaptive}
@@ -122,6 +129,7 @@ def plan(
     adjacency: str = "replace-one",
     mechanism: str = "auto",
     method: str = "auto",
+    unit: str = "record",
     runs: int = RUNS,
     random_state: int = 0,
 ) -> Plan:
@@ -145,6 +153,9 @@ def plan(
     reference : Reference, optional
         As in :func:`spdp.private_mean`; the data are taken to lie as it does, with
         ``spread`` in place of its own if that is a number.
+    unit : "record", "voxel" or "person"
+        What n is a number of, for the words of the plan: with ``groups`` a person
+        counts as one record does.
     runs : int
         Releases to simulate, for each spread.
     random_state : int
@@ -174,6 +185,7 @@ def plan(
         adjacency=adjacency,
         mechanism=mechanism,
         method=method,
+        unit=unit,
         random_state=random_state,
     )
     return plan_of(planner, runs)
@@ -195,7 +207,8 @@ def plan_of(planner: Planner, runs: int = RUNS) -> Plan:
         method=str(p.will_run(p.n, p.epsilon)),
         noise=str(p.shot(p.epsilon).noise),
         one_shot=p.exact(),
-        adaptive=tuple(p.simulated(runs)),
+        adaptive=p.simulated(runs),
         known=p.away[1],
         reference=None if p.reference is None else p.reference.digest,
+        unit=str(p.unit),
     )

@@ -25,7 +25,7 @@ from spdp.charts import chart_of
 from spdp.choices import Adjacency
 from spdp.domain import Domain
 from spdp.engines import Engine
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError, ParameterError, named
 from spdp.privacy.account import Seed
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM
@@ -120,14 +120,14 @@ def private_regression(
         covariates=check_covariates(covariates, len(limits)),
     )
     if "x" not in setting.source.columns:
-        raise ParameterError("covariates are missing: numbers for each record")
+        raise ParameterError("the covariates of each record are missing", ask="covariates")
     held = setting.gather(ranges=limits)
     account, p = setting.account, len(limits)
     fewest = FEWEST * sqrt(held.d * (1 + p)) / account.mu
     if account.adjacency is Adjacency.REPLACE_ONE and held.n < fewest:
         raise ParameterError(
             f"{held.n:,} {setting.source.unit.value}s are too few for {held.d} coordinates at "
-            f"this budget: at least {fewest:,.0f} are needed, or a larger epsilon"
+            f"this budget: at least {fewest:,.0f} are needed, or a larger {named('epsilon')}"
         )
     held = countable(held, account, setting.region)
     search = Search(held, account, setting.region, setting.chart)
@@ -139,13 +139,13 @@ def check_ranges(ranges: ArrayLike) -> Array:
     limits = np.atleast_2d(np.asarray(ranges, float))
     if limits.ndim != 2 or limits.shape[1] != 2 or not 1 <= len(limits) <= MOST:
         raise ParameterError(
-            f"ranges have shape {np.shape(ranges)}; expected (p, 2): the public least and "
-            f"largest value of each of up to {MOST} covariates"
+            f"{named('ranges')} have shape {np.shape(ranges)}; expected (p, 2): the public least "
+            f"and largest value of each of up to {MOST} covariates"
         )
     with np.errstate(over="ignore"):
         width = limits[:, 1] - limits[:, 0]
     if not (np.isfinite(limits).all() and np.isfinite(width).all() and (width > 0).all()):
-        raise ParameterError(f"ranges must be pairs low < high, got {limits.tolist()}")
+        raise ParameterError(f"{named('ranges')} must be pairs low < high, got {limits.tolist()}")
     return limits
 
 
@@ -157,7 +157,9 @@ def check_covariates(covariates: Any, p: int) -> Any:
         return covariates  # each entry is read on its own
     shape = np.shape(covariates)
     if len(shape) not in (1, 2) or (1 if len(shape) == 1 else shape[1]) != p:
-        raise DataError(f"covariates have shape {shape}; expected (n, {p}), one column per range")
+        raise DataError(
+            f"{named('covariates')} have shape {shape}; expected (n, {p}), one column per range"
+        )
     return covariates
 
 

@@ -17,7 +17,7 @@ from spdp.data.columns import beside
 from spdp.data.source import Source, as_source
 from spdp.domain import Domain, check_domain
 from spdp.engines import Engine, Held, engine_for
-from spdp.errors import ParameterError
+from spdp.errors import ParameterError, named
 from spdp.kernels import Region
 from spdp.privacy.account import Account, Seed
 from spdp.privacy.costs import Budget
@@ -87,7 +87,9 @@ def prepare(
     policy = choose(OnInvalid, on_invalid, "on_invalid")
     neighbours = choose(Adjacency, adjacency, "adjacency")
     if not delta > 0:
-        raise ParameterError("this statistic needs Gaussian noise: delta must be positive")
+        raise ParameterError(
+            f"this statistic needs Gaussian noise: {named('delta')} must be positive"
+        )
     source = beside(as_source(X), person=groups, label=classes_of, x=covariates)
     chart = chart_of(metric, reference_point, source.parts)
     region = check_domain(domain).region(source.k, chart)

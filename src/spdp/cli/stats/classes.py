@@ -45,6 +45,7 @@ def classes(
     output: options.Directory = None,
     force: options.Force = False,
     report: options.Report = False,
+    row_names: options.Names = None,
     sign: options.Sign = None,
     ledger: options.LedgerFile = None,
     label: options.Label = None,
@@ -64,7 +65,7 @@ def classes(
     workers: options.Workers = None,
     as_json: options.Json = False,
 ) -> None:
-    """Release the mean and the size of every class of the matrices in files."""
+    """Release the mean and the size of every class of matrices."""
     from spdp.statistics.classes import private_class_means
 
     reader = Reader(
@@ -86,7 +87,7 @@ def classes(
         private_class_means,
         data,
         reader,
-        Output(output, force, report, sign, arrays),
+        Output(output, force, report, sign, arrays, row_names),
         ledger,
         label,
         as_json,

@@ -27,6 +27,7 @@ def compare(
     output: options.Directory = None,
     force: options.Force = False,
     report: options.Report = False,
+    row_names: options.Names = None,
     sign: options.Sign = None,
     ledger: options.LedgerFile = None,
     label: options.Label = None,
@@ -45,7 +46,7 @@ def compare(
     workers: options.Workers = None,
     as_json: options.Json = False,
 ) -> None:
-    """Release the difference of two classes' means, and a test of whether it is 0."""
+    """Release the difference of two classes' means, and a test of it."""
     from spdp.statistics.difference import private_difference
 
     reader = Reader(
@@ -66,7 +67,7 @@ def compare(
         private_difference,
         data,
         reader,
-        Output(output, force, report, sign, NAMES),
+        Output(output, force, report, sign, NAMES, row_names),
         ledger,
         label,
         as_json,

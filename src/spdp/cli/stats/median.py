@@ -22,6 +22,7 @@ def median(
     output: options.Directory = None,
     force: options.Force = False,
     report: options.Report = False,
+    row_names: options.Names = None,
     sign: options.Sign = None,
     ledger: options.LedgerFile = None,
     label: options.Label = None,
@@ -40,7 +41,7 @@ def median(
     workers: options.Workers = None,
     as_json: options.Json = False,
 ) -> None:
-    """Release the geometric median of the matrices in files: for data with outliers."""
+    """Release the geometric median, for data with outliers."""
     from spdp.statistics.median import private_median
 
     reader = Reader(
@@ -60,7 +61,7 @@ def median(
         private_median,
         data,
         reader,
-        Output(output, force, report, sign, ("median",)),
+        Output(output, force, report, sign, ("median",), row_names),
         ledger,
         label,
         as_json,

@@ -34,6 +34,7 @@ def pca(
     output: options.Directory = None,
     force: options.Force = False,
     report: options.Report = False,
+    row_names: options.Names = None,
     sign: options.Sign = None,
     ledger: options.LedgerFile = None,
     label: options.Label = None,
@@ -52,7 +53,7 @@ def pca(
     workers: options.Workers = None,
     as_json: options.Json = False,
 ) -> None:
-    """Release mean, covariance and principal directions of the matrices in files.
+    """Release mean, covariance and principal directions of matrices.
 
     Directions are those of the metric's chart (log-vectors). Where noise is too large
     for the number of coordinates, it warns or refuses, from public numbers.
@@ -76,7 +77,7 @@ def pca(
         private_pca,
         data,
         reader,
-        Output(output, force, report, sign, NAMES),
+        Output(output, force, report, sign, NAMES, row_names),
         ledger,
         label,
         as_json,

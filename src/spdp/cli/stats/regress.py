@@ -22,6 +22,7 @@ Covariates = Annotated[
         metavar="FILE", help="Covariates of each record: .npy, or text, a line of numbers each."
     ),
 ]
+NAMES = ("fitted", "slopes", "at", "noise")  # of what is released
 Ranges = Annotated[
     str,
     typer.Option(metavar="LOW:HIGH,...", help="Public least and largest value of each covariate."),
@@ -43,6 +44,7 @@ def regress(
     output: options.Directory = None,
     force: options.Force = False,
     report: options.Report = False,
+    row_names: options.Names = None,
     sign: options.Sign = None,
     ledger: options.LedgerFile = None,
     label: options.Label = None,
@@ -81,7 +83,7 @@ def regress(
         private_regression,
         data,
         reader,
-        Output(output, force, report, sign, NAMES),
+        Output(output, force, report, sign, NAMES, row_names),
         ledger,
         label,
         as_json,

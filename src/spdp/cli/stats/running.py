@@ -29,6 +29,7 @@ def run(
     account = None if ledger is None else options.open_ledger(ledger)
     name = printable(name_of(data) if label is None else label)
     with target.prepared(), reader.opened(data) as (source, engine):
+        target.check_rows(source.k)
         release = statistic(source, ledger=account, label=name, engine=engine, **choices)
         written = target.write(release, account)
     present(release, written, as_json)

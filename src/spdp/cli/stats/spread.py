@@ -25,6 +25,7 @@ def spread(
     output: options.Directory = None,
     force: options.Force = False,
     report: options.Report = False,
+    row_names: options.Names = None,
     sign: options.Sign = None,
     ledger: options.LedgerFile = None,
     label: options.Label = None,
@@ -43,7 +44,7 @@ def spread(
     workers: options.Workers = None,
     as_json: options.Json = False,
 ) -> None:
-    """Release mean, variance, deviations and distances of the matrices in files.
+    """Release mean, variance, deviations and distances of matrices.
 
     Variance and deviations are lower estimates, and what they leave out is measured.
     All of it is for one budget.
@@ -67,7 +68,7 @@ def spread(
         private_dispersion,
         data,
         reader,
-        Output(output, force, report, sign, NAMES),
+        Output(output, force, report, sign, NAMES, row_names),
         ledger,
         label,
         as_json,

@@ -11,7 +11,7 @@ from spdp.data.formats import csv, hdf5, mat, nifti, npy, npz, parquet, zarr
 from spdp.data.formats.base import Format, Layout, Options, source
 from spdp.data.formats.nifti import TENSOR_ORDERS
 from spdp.data.source import Source
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError, ParameterError, named
 
 __all__ = [
     "FORMATS",
@@ -59,7 +59,7 @@ def open_file(file: Path, options: Options) -> Source:
     form = format_of(file)
     for option in options.given():
         if option not in form.options:
-            raise ParameterError(f"{option} is for {MEANT_FOR[option]}, not for {file.name}")
+            raise ParameterError(f"{named(option)} is for {MEANT_FOR[option]}, not for {file.name}")
     if not file.exists():
         raise DataError(f"{file}: no such file")
     return source(form, file, options)

@@ -1,11 +1,14 @@
 """CSV tables, ``.csv``, with a header line: parsed by Arrow (extra ``tables``).
 
+Columns are separated by what separates their names: no record decides it.
+
 Opening counts the lines, so that every piece can be read on its own. A line is a
 record: a quoted line break does not join two. What a line holds decides about that
 record alone: where Arrow finds anything odd, lines are read one by one.
 """
 
 import csv
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -16,18 +19,37 @@ from spdp.data.formats.tables import Table, block_of
 from spdp.data.source import rows_per_block
 from spdp.errors import DataError
 
-__all__ = ["header", "open", "rows"]
+__all__ = ["header", "lines", "open", "rows"]
 
 MIXED = 10  # a column with fewer exceptions than one in so many is of one kind
 SAMPLE = 1000  # lines that tell columns of numbers from others
+SEPARATORS = (",", ";", "\t")
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
+
+
+def lines(file: Path, separator: str | None = None) -> Iterator[list[str]]:
+    """The cells of each line, the header's first; it says what separates them."""
+    separator = separator or _separator(file)
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        yield from csv.reader(stream, delimiter=separator)
+
+
+def _separator(file: Path) -> str:
+    """What separates the names of the columns: a comma, unless another makes more."""
+    first = _first(file)
+    return max(SEPARATORS, key=lambda s: len(next(csv.reader([first], delimiter=s), [])))
+
+
+def _first(file: Path) -> str:
+    """The first line, which names the columns; no other is looked at."""
+    with file.open("rb") as stream:
+        return stream.readline().decode("utf-8-sig")
 
 
 def header(file: Path) -> list[str]:
     """Names of the columns."""
-    with file.open("rb") as lines:
-        first = lines.readline().decode("utf-8-sig")
-    return [name.strip() for name in next(csv.reader([first]), [])]
+    first = _first(file)
+    return [name.strip() for name in next(csv.reader([first], delimiter=_separator(file)), [])]
 
 
 def open(file: Path, options: Options) -> Table:
@@ -49,9 +71,10 @@ def _numeric(file: Path, columns: int) -> list[bool | None]:
     Of a table without records, all are.
     """
     numbers, texts = [0] * columns, [0] * columns
-    with file.open("rb") as lines:
-        for line in islice(lines, 1, SAMPLE):
-            for i, cell in enumerate(_cells(line, columns)):
+    separator = _separator(file)
+    with file.open("rb") as stream:
+        for line in islice(stream, 1, SAMPLE):
+            for i, cell in enumerate(_cells(line, columns, separator)):
                 if cell is not None:
                     numbers[i] += _is_number(cell)
                     texts[i] += not _is_number(cell)
@@ -73,8 +96,8 @@ def _offsets(file: Path, unit: int) -> tuple[tuple[int, ...], int]:
     """Where every ``unit``-th record begins, and the file ends; number of records."""
     offsets: list[int] = []
     position = n = 0
-    with file.open("rb") as lines:
-        for i, line in enumerate(lines):
+    with file.open("rb") as stream:
+        for i, line in enumerate(stream):
             if i > 0 and not line.isspace():
                 if n % unit == 0:
                     offsets.append(position)
@@ -100,17 +123,18 @@ def _columns(layout: Table, data: bytes) -> dict[int, Any]:
             return _parsed(layout, data)
         except arrow.ArrowInvalid:  # a text for a number, other columns, no UTF-8
             pass
-    lines = [_cells(line, len(layout.names)) for line in data.split(b"\n") if line.strip()]
-    found = {i: arrow.array([line[i] for line in lines], arrow.string()) for i in layout.used}
-    numbers = {i: [_number(line[i]) for line in lines] for i in layout.entries}
+    width, separator = len(layout.names), _separator(layout.file)
+    rows = [_cells(line, width, separator) for line in data.split(b"\n") if line.strip()]
+    found = {i: arrow.array([row[i] for row in rows], arrow.string()) for i in layout.used}
+    numbers = {i: [_number(row[i]) for row in rows] for i in layout.entries}
     return found | {i: arrow.array(values, arrow.float64()) for i, values in numbers.items()}
 
 
-def _cells(line: bytes, columns: int) -> list[str | None]:
+def _cells(line: bytes, columns: int, separator: str) -> list[str | None]:
     """What stands in a line, None where it is missing; all of it in an odd line."""
     try:
         text = line.decode("utf-8").rstrip("\r\n")
-        cells = next(csv.reader([text]), [])
+        cells = next(csv.reader([text], delimiter=separator), [])
     except (UnicodeDecodeError, csv.Error):
         cells = []
     if len(cells) != columns:
@@ -125,7 +149,7 @@ def _parsed(layout: Table, data: bytes) -> dict[int, Any]:
     found = parser.read_csv(
         arrow.BufferReader(data),
         parser.ReadOptions(column_names=names, block_size=len(data) + 1),
-        parser.ParseOptions(),
+        parser.ParseOptions(delimiter=_separator(layout.file)),
         parser.ConvertOptions(
             include_columns=list(others),
             column_types=others | dict.fromkeys(map(str, layout.entries), arrow.float64()),

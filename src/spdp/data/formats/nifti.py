@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spdp.data.formats.base import Layout, Options, need, reading, real
 from spdp.data.source import Advice, rows_per_block
-from spdp.errors import DataError, DataWarning, ParameterError
+from spdp.errors import DataError, DataWarning, ParameterError, named
 
 __all__ = ["TENSOR_ORDERS", "advise", "open", "rows"]
 
@@ -92,7 +92,7 @@ def _components(image: Any, file: Path, order: str | None) -> tuple[int, ...]:
     """Where the nine entries of the matrix stand among the numbers of a voxel."""
     if order is not None and order not in TENSOR_ORDERS:
         names = ", ".join(map(repr, TENSOR_ORDERS))
-        raise ParameterError(f"order must be one of {names}, got {order!r}")
+        raise ParameterError(f"{named('order')} must be one of {names}, got {order!r}")
     if image.shape[3:] == (3, 3):
         return tuple(range(9))
     if image.shape[3:] not in ((6,), (1, 6)):

@@ -21,12 +21,18 @@ from spdp.blocks import Block
 from spdp.data.formats.base import Layout, Options, unused
 from spdp.data.identity import ids_of
 from spdp.data.labels import entries_of, label_of
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError, ParameterError, named
 
 __all__ = ["Table", "block_of", "place"]
 
 FULL, UPPER = "full", "upper"
 SHOWN = 8  # names of columns in a message
+# How people call the columns of a list of files, which are path and person.
+LIKE_PATHS = {"path", "paths", "file", "files", "filename", "file_name", "filepath", "image"}
+LIKE_PERSONS = {
+    *("person", "persons", "people", "subject", "subjects", "subject_id", "sub", "subj", "id"),
+    *("participant", "participant_id", "patient", "patient_id", "pid"),
+}
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,8 @@ class Table(Layout):
                 "the matrices? Write them as numbers, or leave the column out"
             )
         entries = [i for i, real in enumerate(numeric) if real and i not in (person, label)]
+        if len(entries) <= 1:
+            _refuse_list(file, names)
         k = _size(file, [names[i] for i in entries], options)
         others = [name for i, name in enumerate(names) if i not in (person, label, *entries)]
         if person is None and not options.grouped:
@@ -98,13 +106,28 @@ def place(file: Path, names: list[str], name: str) -> int:
     return found[0]
 
 
+def _refuse_list(file: Path, names: list[str]) -> None:
+    """Say how a manifest's header is spelt, where one seems to be meant."""
+    words = {name.lower() for name in names}
+    if words & LIKE_PATHS and ("path" in words or words & LIKE_PERSONS):
+        raise DataError(
+            f"{file}: no table of matrices. A list of files, a manifest, has columns path and "
+            f"person, and if wanted label and mask; the columns here are {_listed(names)}"
+        )
+
+
 def _size(file: Path, names: list[str], options: Options) -> int:
     """k, of matrices whose entries stand in so many columns."""
     entries, c = options.entries, len(names)
     if entries not in (None, FULL, UPPER):
-        raise ParameterError(f"entries must be 'full' or 'upper', got {entries!r}")
+        raise ParameterError(f"{named('entries')} must be 'full' or 'upper', got {entries!r}")
     fits = {name: k for name, k in _fitting(c).items() if entries in (None, name)}
     found = f"{file}: {c} columns of numbers ({_listed(names)})"
+    if not c:
+        raise DataError(
+            f"{found}; are they written with a decimal point, and separated as the names in the "
+            "first line are?"
+        )
     if not fits:
         what = "k² entries, nor k(k+1)/2 of an upper triangle" if entries is None else entries
         raise DataError(

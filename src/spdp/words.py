@@ -5,13 +5,26 @@ estimates and what its error law covers is written there by whoever made the rel
 is repeated here and never inferred from the mechanism, the method or the steps.
 """
 
+from collections.abc import Sequence
 from math import exp, sqrt
 from typing import Any, NamedTuple
 
 from spdp.charts import chart_of
 from spdp.domain import domain_of
+from spdp.errors import ParameterError, named
 
-__all__ = ["Verdict", "accuracy", "coverage", "facts", "heading", "subject", "verdict"]
+__all__ = [
+    "COUNTED",
+    "Verdict",
+    "accuracy",
+    "check_names",
+    "coverage",
+    "facts",
+    "heading",
+    "meaning",
+    "subject",
+    "verdict",
+]
 
 Certificate = dict[str, Any]
 
@@ -25,13 +38,13 @@ SECRETS = {
     ("add-remove", "voxel"): "whether any one voxel was in the data at all",
     ("add-remove", "person"): "whether any one person's records were in the data at all",
 }
-STATISTICS = {  # what is released, for a heading
-    "class-means": "means of classes",
+STATISTICS = {  # what is released, for a heading that goes on: of so large matrices
+    "mean": "mean",
     "dispersion": "mean and spread",
     "pca": "principal components",
     "median": "geometric median",
     "regression": "regression on covariates",
-    "difference": "difference of two classes",
+    "difference": "comparison of two classes",
 }
 COUNTED = {"record": "records", "voxel": "voxels", "person": "people"}
 # What a guarantee does not promise, where it might be taken to.
@@ -47,19 +60,35 @@ class Verdict(NamedTuple):
 
 
 def heading(c: Certificate) -> str:
+    """Which statistic a release is, and of what size its matrices are."""
     kind = "Private" if c["private"] else "Simulated"
-    if c["statistic"] != "mean":
-        return f"{kind} {STATISTICS.get(c['statistic'], c['statistic'])}"
-    shape = next(iter(c["arrays"].values()))
-    if len(shape) == 3:
-        return f"{kind} {shape[1]}×{shape[2]} matrices, {shape[0]} of them"
-    return f"{kind} {'×'.join(map(str, shape))} matrix"
+    size = f"{c['k']}×{c['k']}"
+    if c["unit"] is None:  # a stated summary may be anything
+        return f"{kind} {size} matrix"
+    if c["statistic"] == "mean" and c["parts"]:
+        return f"{kind} means of {c['parts']} {size} matrices"
+    if c["statistic"] == "class-means":
+        classes = next(iter(c["arrays"].values()))[0]
+        return f"{kind} means of {classes} classes of {size} matrices"
+    return f"{kind} {STATISTICS.get(c['statistic'], c['statistic'])} of {size} matrices"
 
 
 def subject(c: Certificate) -> str:
-    if c["statistic"] != "mean":
-        return f"These numbers estimate {c['estimand']}."
-    return f"This matrix estimates {c['estimand']}."
+    """What a release estimates."""
+    what = "This matrix estimates" if len(c["arrays"]) == 1 else "These numbers estimate"
+    return f"{what} {c['estimand']}."
+
+
+def check_names(names: Sequence[str] | None, k: int) -> list[str] | None:
+    """Names of the k rows of a matrix as a list, or an error."""
+    if names is None:
+        return None
+    found = [str(name) for name in names]
+    if isinstance(names, str) or len(found) != k:
+        raise ParameterError(
+            f"{named('names')}: {len(found)} names, but the matrices have {k} rows"
+        )
+    return found
 
 
 def verdict(c: Certificate) -> Verdict:
@@ -100,11 +129,25 @@ def accuracy(c: Certificate) -> str:
     if c["error_bound"] is None:
         return "No bound on the error is stated."
     whom = "this matrix to what it estimates"
-    if c["statistic"] != "mean":
+    if len(c["arrays"]) > 1:
         whom = "what was released to what it estimates"
     return (
         f"With a probability of at least 95 %, the {c['distance']} distance from {whom} "
         f"is at most {c['error_bound']['95%']:.4g}."
+    )
+
+
+def meaning(c: Certificate) -> str:
+    """What the bound is worth, beside the public radius of the domain."""
+    radius = _radius(c)
+    if radius is None or c["error_bound"] is None:
+        return ""
+    bound = c["error_bound"]["95%"]
+    if bound >= radius:
+        return f"{_worth(c)}."
+    return (
+        f"For scale: without looking at any data, the domain's centre is known to be within "
+        f"{radius:.4g}; this bound is {bound / radius:.2%} of that."
     )
 
 
@@ -184,16 +227,21 @@ def _rms(c: Certificate) -> str | None:
 
 def _worth(c: Certificate) -> str | None:
     """Whether the domain's own centre, which costs nothing, would be as good."""
-    if c["statistic"] != "mean" or c["domain"] is None or c["error_bound"] is None:
-        return None
-    chart = chart_of(c["metric"], c["reference_point"], c["parts"])
-    radius = domain_of(c["domain"]).radius_for(c["k"], chart)
-    if c["error_bound"]["95%"] < radius:
+    radius = _radius(c)
+    if radius is None or c["error_bound"] is None or c["error_bound"]["95%"] < radius:
         return None
     return (
         f"HOPELESS: the domain's centre is within {radius:.4g} of any mean, at no cost. More "
         f"{COUNTED.get(c['unit'], 'records')} or a larger ε are needed (spdp plan)"
     )
+
+
+def _radius(c: Certificate) -> float | None:
+    """Of the domain of a mean: how far its centre is from any mean at most."""
+    if c["statistic"] != "mean" or c["domain"] is None:
+        return None
+    chart = chart_of(c["metric"], c["reference_point"], c["parts"])
+    return float(domain_of(c["domain"]).radius_for(c["k"], chart))
 
 
 def _outside(c: Certificate) -> str | None:

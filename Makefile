@@ -8,7 +8,7 @@ BUILD := pyproject.toml CMakeLists.txt src/spdp/kernels/constants.py $(wildcard 
 KERNELS_MATTER := tests/statistics/test_mean.py tests/statistics/test_sums.py tests/engines/test_local.py \
   tests/test_lattice.py tests/test_geometry.py tests/domain tests/test_descriptors.py tests/test_mechanisms.py
 
-.PHONY: demo test lint audit bench clean
+.PHONY: demo test lint audit bench docs docs-quick dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/spdp demo --force
@@ -28,6 +28,15 @@ lint: $(VENV)/.dev
 # The full-size statistical audits; fast versions of them are in `make test`.
 audit: $(VENV)/.dev
 	$(BIN)/pytest -n auto -m audit -rP
+
+# The site, into build/docs; without the gallery: docs-quick. Warnings are errors.
+SPHINX = OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html -d build/doctrees docs build/docs
+
+docs: $(VENV)/.dev
+	$(SPHINX)
+
+docs-quick: $(VENV)/.dev
+	SPDP_DOCS_QUICK=1 $(SPHINX)
 
 $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)

@@ -18,9 +18,9 @@ after a fresh second one, (c) the whole domain. P(miss) is at most the sum over 
 the probability above with each one's own numbers, so the risk is split among the three.
 
 *Shift.* What is released is y moved by a known amount (shrinkage, or an earlier
-estimate mixed in), which is added unless the move keeps coverage (:mod:`.shrink`); and
-then projected onto the domain, a convex set that holds m, which brings it no further
-from m.
+estimate mixed in), which is added unless the move keeps coverage
+(:mod:`spdp.statistics.search.shrink`); and then projected onto the domain, a convex set
+that holds m, which brings it no further from m.
 
 *Within reach.* With records pulled to within x of c in place of y_i, e is the excess
 within reach x, and the same bound holds for the distance to the mean of the pulled

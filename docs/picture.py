@@ -43,14 +43,14 @@ def outline(matrix):
 
 def draw(X, releases, inks, file):
     words, record, exact, released = inks
-    with mpl.rc_context({"font.size": 11, "text.color": words}):
-        figure, panels = plt.subplots(1, 3, figsize=(9, 3.15), sharex=True, sharey=True)
+    with mpl.rc_context({"font.size": 14, "text.color": words}):
+        figure, panels = plt.subplots(1, 3, figsize=(7, 2.9), sharex=True, sharey=True)
         for axes, (epsilon, release) in zip(panels, releases.items(), strict=True):
             for matrix in X[::2]:
                 axes.plot(*outline(matrix), color=record, lw=0.4, alpha=0.6)
             axes.plot(*outline(release.value), color=released, lw=3, label="released")
             axes.plot(*outline(mean_logeuclid(X)), "--", color=exact, lw=1.8, label="exact mean")
-            axes.set_title(f"ε = {epsilon:g}", fontsize=12)
+            axes.set_title(f"ε = {epsilon:g}", fontsize=14)
             axes.set_aspect("equal")
             axes.axis("off")
         axes.plot([], [], color=record, label="people (not published)")
@@ -58,10 +58,10 @@ def draw(X, releases, inks, file):
         handles, labels = axes.get_legend_handles_labels()
         figure.legend(
             [handles[i] for i in order], [labels[i] for i in order],
-            loc="lower center", ncols=3, frameon=False, fontsize=11,
+            loc="lower center", ncols=3, frameon=False, columnspacing=1.2,
         )  # fmt: skip
-        figure.subplots_adjust(left=0, right=1, top=0.9, bottom=0.1, wspace=0)
-        figure.savefig(file, dpi=180, transparent=True, pil_kwargs={"quality": 75, "method": 6})
+        figure.subplots_adjust(left=0, right=1, top=0.88, bottom=0.13, wspace=0)
+        figure.savefig(file, dpi=170, transparent=True, pil_kwargs={"quality": 60, "method": 6})
         plt.close(figure)
 
 

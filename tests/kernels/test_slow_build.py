@@ -48,7 +48,7 @@ def test_it_says_so_once(monkeypatch):
     assert done.stdout.strip() == "numpy"
     assert done.stderr.count(SAID) == 1
     assert "SlowBuild" in done.stderr
-    assert "pip install" in done.stderr
+    assert "reinstall spdp" in done.stderr
 
 
 def test_who_chose_numpy_is_not_told(monkeypatch):

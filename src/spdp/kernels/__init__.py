@@ -71,9 +71,8 @@ def _say_slow(error: ImportError) -> None:
     missing = find_spec("spdp.kernels._native") is None
     why = "was built without a C++ compiler" if missing else f"cannot load its kernels ({error})"
     warnings.warn(
-        f"spdp {why} and runs on NumPy: the same guarantee, but {SLOWER}. Install GCC or Clang, "
-        "then: pip install --force-reinstall --no-binary spdp spdp. (SPDP_KERNELS=numpy chooses "
-        "NumPy without this warning.)",
+        f"spdp {why} and runs on NumPy: the same guarantee, but {SLOWER}. Install GCC or Clang "
+        "and reinstall spdp; or SPDP_KERNELS=numpy chooses NumPy without this warning.",
         SlowBuild,
         stacklevel=2,
     )

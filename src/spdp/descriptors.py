@@ -71,6 +71,12 @@ def descriptor_bounds(
         The regularisation of the descriptors.
     bound : "trace", "tight" or "paper"
         Of trace and smallest eigenvalue; or, wider, of the eigenvalues alone.
+
+    Examples
+    --------
+    >>> from spdp.descriptors import descriptor_bounds
+    >>> round(descriptor_bounds(channels=1).radius_for(9), 2)
+    20.1
     """
     e = positive("eta", eta)
     squares = _check_channels(channels) + sum(c * c for c in COMMON)
@@ -100,6 +106,13 @@ def covariance_descriptors(images: ArrayLike, eta: float = 1e-6) -> Array:
     k = 9 for gray images (n, H, W), 11 for RGB (n, H, W, 3). Images are uint8, or float
     in [0, 1], of at least 5×5 pixels. Derivatives of RGB images are those of the
     channels' mean, which keeps the bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spdp.descriptors import covariance_descriptors
+    >>> covariance_descriptors(np.random.default_rng(0).random((5, 28, 28))).shape
+    (5, 9, 9)
     """
     A = image_stack(images)
     n, height, width, channels = A.shape
@@ -200,6 +213,14 @@ class CovarianceDescriptors(TransformerMixin, BaseEstimator):  # type: ignore[mi
     ----------
     eta : float
         Regularisation added to the diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spdp.descriptors import CovarianceDescriptors
+    >>> images = np.random.default_rng(0).random((5, 28, 28))
+    >>> CovarianceDescriptors().fit_transform(images).shape
+    (5, 9, 9)
     """
 
     def __init__(self, eta: float = 1e-6) -> None:

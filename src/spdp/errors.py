@@ -16,6 +16,7 @@ __all__ = [
     "LedgerError",
     "OutsideDomain",
     "ParameterError",
+    "SlowBuild",
     "TooNoisy",
     "named",
     "spelt",
@@ -103,3 +104,7 @@ class OutsideDomain(DataWarning):
 
 class TooNoisy(DataWarning):
     """Noise is large beside what is released; said from public or released numbers."""
+
+
+class SlowBuild(UserWarning):
+    """The compiled kernels are missing; NumPy's are used, with the same guarantee."""

@@ -63,7 +63,15 @@ def logm(X: ArrayLike) -> Array:
 
 
 def expm(S: ArrayLike) -> Array:
-    """Matrix exponential of symmetric matrices, the inverse of :func:`logm`."""
+    """Matrix exponential of symmetric matrices, the inverse of :func:`logm`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> expm(np.diag([0.0, 1.0])).round(4)
+    array([[1.    , 0.    ],
+           [0.    , 2.7183]])
+    """
     A = matrix_stack(S, "S")
     E, status = kernels_for(A).expm(_flat(A))
     check_status(status, A)
@@ -101,6 +109,13 @@ def invvecd(v: ArrayLike) -> Array:
     """Symmetric matrix of a vector, the inverse of :func:`vecd`.
 
     Shape (..., k(k+1)/2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> invvecd([1.0, 2.0, np.sqrt(2.0)])
+    array([[1., 1.],
+           [1., 2.]])
     """
     u = np.asarray(v, dtype=np.float64)
     if u.ndim == 0 or size_of(u.shape[-1]) == 0:
@@ -111,17 +126,41 @@ def invvecd(v: ArrayLike) -> Array:
 
 
 def add(X: ArrayLike, Y: ArrayLike) -> Array:
-    """Group operation X ⊕ Y = Expm(Logm X + Logm Y)."""
+    """Group operation X ⊕ Y = Expm(Logm X + Logm Y).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> add(np.diag([1.0, 2.0]), np.diag([3.0, 4.0])).round(6)
+    array([[3., 0.],
+           [0., 8.]])
+    """
     return expm(logm(X) + logm(Y))
 
 
 def subtract(X: ArrayLike, Y: ArrayLike) -> Array:
-    """X ⊖ Y = Expm(Logm X − Logm Y)."""
+    """X ⊖ Y = Expm(Logm X − Logm Y).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> subtract(np.diag([3.0, 8.0]), np.diag([3.0, 4.0])).round(6)
+    array([[1., 0.],
+           [0., 2.]])
+    """
     return expm(logm(X) - logm(Y))
 
 
 def scale(a: ArrayLike, X: ArrayLike) -> Array:
-    """Scalar multiplication a ⊙ X = Expm(a·Logm X); ``a`` broadcasts over the batch."""
+    """Scalar multiplication a ⊙ X = Expm(a·Logm X); ``a`` broadcasts over the batch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scale(2.0, np.diag([3.0, 4.0])).round(6)
+    array([[ 9.,  0.],
+           [ 0., 16.]])
+    """
     factor = np.asarray(a, dtype=np.float64)
     if not np.isfinite(factor).all():
         raise ParameterError("a must be finite")
@@ -150,6 +189,13 @@ def mean_logeuclid(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Arra
     X : array (..., n, k, k)
     sample_weight : array (n,), optional
         Non-negative, normalised to sum 1. Uniform when absent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mean_logeuclid([np.diag([1.0, 2.0]), np.diag([4.0, 2.0])]).round(6)
+    array([[2., 0.],
+           [0., 2.]])
     """
     A = matrix_stack(X)
     if A.ndim < 3 or A.shape[-3] == 0:
@@ -223,6 +269,13 @@ def mean_logchol(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
     """Fréchet mean of the log-Cholesky metric; parameters as in :func:`mean_logeuclid`.
 
     LLᵀ of the factor whose vector is the mean of the matrices' vectors; not private.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mean_logchol([np.diag([1.0, 2.0]), np.diag([4.0, 2.0])]).round(6)
+    array([[2., 0.],
+           [0., 2.]])
     """
     A = matrix_stack(X)
     if A.ndim < 3 or A.shape[-3] == 0:

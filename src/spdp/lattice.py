@@ -54,6 +54,15 @@ def encode(X: Any, domain: Domain, chart: Chart = LOGEUCLID) -> Ints:
     """Integer vectors (n, d) of records (n, k, k).
 
     Σ q² ≤ 2⁶⁰ for each, whatever the input.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spdp import Ball
+    >>> from spdp.lattice import encode
+    >>> q = encode(np.stack([np.eye(2), np.diag([1.0, np.e])]), Ball(1.0))
+    >>> int(np.abs(q).max()) == 2**30
+    True
     """
     block = X if isinstance(X, list | tuple) else record_stack(X, kinds=chart.kinds)
     shape = shape_of_block(block)
@@ -74,6 +83,14 @@ def exact_sum(X: Any, domain: Domain, on_invalid: str = "raise", chart: Chart = 
 
     ``X`` is an array (n, k, k), a list of matrices, or an iterable of such blocks. NOT
     private by itself: it must not be published before noise is added.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spdp import Ball
+    >>> from spdp.lattice import exact_sum
+    >>> exact_sum(np.stack([np.eye(2)] * 3), Ball(1.0))
+    array([0, 0, 0])
     """
     policy = choose(OnInvalid, on_invalid, "on_invalid")
     check_domain(domain)

@@ -117,6 +117,20 @@ class Release:
     squared_error : frozen SciPy distribution
         Law of the squared distance between value and estimand, where it is known: not
         for adaptive releases, whose error has a bound instead.
+
+    Examples
+    --------
+    >>> from spdp import EigenvalueBounds, Release, private_mean
+    >>> from spdp.datasets import synthetic_spd
+    >>> X = synthetic_spd(500, 2, random_state=0)
+    >>> domain = EigenvalueBounds(0.5, 2.0)
+    >>> release = private_mean(X, epsilon=1.0, delta=1e-6, domain=domain)
+    >>> release.value.shape, release.certificate["private"]
+    ((2, 2), True)
+    >>> 0 < release.error_bound(0.95) < release.error_bound(0.99)
+    True
+    >>> all(check.ok for check in release.verify())
+    True
     """
 
     def __init__(

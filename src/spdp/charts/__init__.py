@@ -23,6 +23,12 @@ def chart_of(metric: str, reference_point: Any = None, parts: int | None = None)
 
     ``reference_point`` is a public SPD matrix that the log-Euclidean metric is seen
     from. With ``parts``, of records that are so many matrices each.
+
+    Examples
+    --------
+    >>> from spdp.charts import chart_of
+    >>> chart_of("offlog").name
+    'offlog'
     """
     if metric not in CHARTS:
         names = ", ".join(map(repr, CHARTS))

@@ -75,6 +75,16 @@ def open_records(
         If a file is missing, damaged, or does not hold real k×k matrices.
     ParameterError
         If an option has no meaning for this format.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tempfile
+    >>> from spdp.data import open_records
+    >>> file = tempfile.mkdtemp() + "/people.npy"
+    >>> np.save(file, np.stack([np.eye(3)] * 10))
+    >>> open_records(file).k
+    3
     """
     files = expand([path] if isinstance(path, str | os.PathLike) else path)
     from_file = isinstance(groups, str | os.PathLike)

@@ -26,6 +26,16 @@ class Ball(Domain):
         r > 0, in the metric's distance.
     center : array (k, k), optional
         SPD matrix, or a Hermitian one where records are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spdp import Ball
+    >>> Ball(2.0).radius_for(3), bool(Ball(2.0).contains(np.diag([1.0, 2.0, 3.0])))
+    (2.0, True)
+    >>> Ball(1.0).clip(np.diag([1.0, np.e**2])).round(3)
+    array([[1.   , 0.   ],
+           [0.   , 2.718]])
     """
 
     radius: float
@@ -88,6 +98,18 @@ class EigenvalueBounds(Domain):
     ----------
     low, high : float
         0 < low < high, finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spdp import EigenvalueBounds
+    >>> domain = EigenvalueBounds(0.1, 10.0)
+    >>> round(domain.radius_for(4), 3)
+    4.605
+    >>> domain.clip(np.diag([0.01, 1.0, 20.0])).round(3)
+    array([[ 0.1,  0. ,  0. ],
+           [ 0. ,  1. ,  0. ],
+           [ 0. ,  0. , 10. ]])
     """
 
     low: float
@@ -133,6 +155,14 @@ class TraceBounds(Domain):
     ----------
     low, trace : float
         0 < k·low < trace, finite, in the unit of the records.
+
+    Examples
+    --------
+    >>> from spdp import EigenvalueBounds, TraceBounds
+    >>> round(TraceBounds(0.01, 1.0).radius_for(20), 3)
+    5.486
+    >>> round(EigenvalueBounds(0.01, 1.0).radius_for(20), 3)
+    10.297
     """
 
     low: float
@@ -173,6 +203,14 @@ class CorrelationBounds(Domain):
     ----------
     shrinkage : float
         η, public.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spdp import CorrelationBounds
+    >>> C = np.array([[1.0, 0.9], [0.9, 1.0]])
+    >>> bool(CorrelationBounds(0.2).contains(0.8 * C + 0.2 * np.eye(2)))
+    True
     """
 
     shrinkage: float

@@ -111,6 +111,17 @@ class PrivateMDM(TransformerMixin, _ClassModel):  # type: ignore[misc]
     release_, certificate_ : Release, dict
     n_features_in_ : int
         k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spdp import EigenvalueBounds, PrivateMDM
+    >>> from spdp.datasets import synthetic_spd
+    >>> y = np.arange(2000) % 2
+    >>> X = synthetic_spd(2000, 2, random_state=0) * (1.0 + y)[:, None, None]
+    >>> model = PrivateMDM(classes=[0, 1], domain=EigenvalueBounds(0.1, 10.0)).fit(X, y)
+    >>> model.predict(np.stack([np.eye(2), 2 * np.eye(2)]))
+    array([0, 1])
     """
 
     def __init__(
@@ -182,6 +193,17 @@ class PrivateTangentLDA(_ClassModel):
     release_, certificate_ : Release, dict
     n_features_in_ : int
         k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spdp import EigenvalueBounds, PrivateTangentLDA
+    >>> from spdp.datasets import synthetic_spd
+    >>> y = np.arange(2000) % 2
+    >>> X = synthetic_spd(2000, 2, random_state=0) * (1.0 + y)[:, None, None]
+    >>> model = PrivateTangentLDA(classes=[0, 1], domain=EigenvalueBounds(0.1, 10.0))
+    >>> model.fit(X, y).predict(np.stack([np.eye(2), 2 * np.eye(2)]))
+    array([0, 1])
     """
 
     def __init__(

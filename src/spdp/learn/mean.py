@@ -43,6 +43,15 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Both, with the law of the error.
     n_features_in_ : int
         k.
+
+    Examples
+    --------
+    >>> from spdp import EigenvalueBounds, PrivateFrechetMean
+    >>> from spdp.datasets import synthetic_spd
+    >>> X = synthetic_spd(1000, 3, random_state=0)
+    >>> model = PrivateFrechetMean(epsilon=1.0, domain=EigenvalueBounds(0.5, 2.0))
+    >>> model.fit(X).mean_.shape, model.certificate_["private"]
+    ((3, 3), True)
     """
 
     def __init__(

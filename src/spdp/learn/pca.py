@@ -51,6 +51,16 @@ class PrivateTangentPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     certificate_ : dict
     n_features_in_ : int
         k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spdp import EigenvalueBounds, PrivateTangentPCA
+    >>> from spdp.distributions import LogGaussian
+    >>> X = LogGaussian(np.eye(2), np.diag([0.5, 0.1, 0.01])).rvs(5000, random_state=0)
+    >>> model = PrivateTangentPCA(n_components=1, domain=EigenvalueBounds(0.01, 100.0))
+    >>> model.fit(X).components_.shape, model.transform(X).shape
+    ((1, 3), (5000, 1))
     """
 
     def __init__(

@@ -47,6 +47,19 @@ class PrivateGeodesicRegression(BaseEstimator):  # type: ignore[misc]
         Statement of the guarantee.
     release_ : Release
         All of these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spdp import EigenvalueBounds, PrivateGeodesicRegression
+    >>> from spdp.datasets import synthetic_spd
+    >>> age = np.random.default_rng(0).uniform(20, 80, 3000)
+    >>> growth = np.exp(0.01 * (age - 50))[:, None, None]
+    >>> X = growth * synthetic_spd(3000, 2, random_state=0)
+    >>> domain = EigenvalueBounds(0.1, 10.0)
+    >>> model = PrivateGeodesicRegression(ranges=(0, 100), domain=domain)
+    >>> model.fit(X, age).predict([30, 70]).shape
+    (2, 2, 2)
     """
 
     def __init__(

@@ -152,7 +152,14 @@ def _normal_quantile(p: float) -> float:
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """Largest μ for which a μ-Gaussian-DP mechanism is (ε, δ)-DP, rounded down."""
+    """Largest μ for which a μ-Gaussian-DP mechanism is (ε, δ)-DP, rounded down.
+
+    Examples
+    --------
+    >>> from spdp.privacy import gaussian_mu
+    >>> round(gaussian_mu(1.0, 1e-6), 4)
+    0.2367
+    """
     return _mu_rounded(*check_budget(epsilon, delta))
 
 
@@ -184,6 +191,12 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
     """Smallest ε for which a μ-Gaussian-DP mechanism is (ε, δ)-DP, rounded up.
 
     0 if δ alone covers it.
+
+    Examples
+    --------
+    >>> from spdp.privacy import gaussian_epsilon
+    >>> round(gaussian_epsilon(1e-6, 0.5), 3)
+    2.254
     """
     m = mpmath.mpf(positive("mu", mu))
     d = check_budget(0.0, delta)[1]
@@ -231,6 +244,12 @@ def classical_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
 
     At ε = 10, δ = 1e-5 its true δ is 2.3 times the target: use :func:`analytic_sigma`
     there.
+
+    Examples
+    --------
+    >>> from spdp.privacy import classical_sigma
+    >>> round(classical_sigma(1.0, 0.5, 1e-6), 2)
+    10.6
     """
     D = positive("sensitivity", sensitivity)
     with mpmath.workdps(_DIGITS + 15):
@@ -258,6 +277,12 @@ def laplace_scale(sensitivity: float, epsilon: float) -> float:
     """Scale Δ/ε of the Riemannian Laplace law, rounded up.
 
     The space is flat, so no factor 2 is needed.
+
+    Examples
+    --------
+    >>> from spdp.privacy import laplace_scale
+    >>> laplace_scale(0.5, 2.0)
+    0.25
     """
     D, e = positive("sensitivity", sensitivity), positive("epsilon", epsilon)
     scale = D / e

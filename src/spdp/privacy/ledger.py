@@ -55,6 +55,20 @@ class Ledger:
     key : bytes, optional
         Key of the data's fingerprint, at least 16 bytes, kept by the curator; needed
         when the ledger is bound to data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from spdp import EigenvalueBounds, Ledger, private_mean
+    >>> file = Path(tempfile.mkdtemp()) / "study.ledger"
+    >>> ledger = Ledger(file, epsilon=1.0, delta=1e-5)
+    >>> X, domain = np.stack([np.eye(4)] * 100), EigenvalueBounds(0.5, 2.0)
+    >>> half = {"epsilon": 0.5, "delta": 1e-6, "mechanism": "gaussian"}
+    >>> release = private_mean(X, domain=domain, ledger=ledger, **half)
+    >>> len(ledger.history()), ledger.would_fit(0.5, 1e-6), ledger.would_fit(2.0, 1e-6)
+    (1, True, False)
     """
 
     def __init__(

@@ -55,6 +55,15 @@ class Reference:
         Number of public records.
     metric : str
         The metric of the chart that all this is in.
+
+    Examples
+    --------
+    >>> from spdp import Reference
+    >>> from spdp.datasets import synthetic_spd
+    >>> public = synthetic_spd(500, 3, random_state=0)
+    >>> reference = Reference.from_public(public)
+    >>> reference.n, reference.metric
+    (500, 'logeuclid')
     """
 
     frame: Frame

@@ -52,6 +52,16 @@ class LatticeSum:
 
     Sums of the same domain and metric add up exactly: the same total, to the bit, as
     over all records at once. ``readings`` are the identities of what went in.
+
+    Examples
+    --------
+    >>> from spdp import EigenvalueBounds
+    >>> from spdp.datasets import synthetic_spd
+    >>> from spdp.statistics.sums import LatticeSum
+    >>> X, domain = synthetic_spd(300, 2, random_state=0), EigenvalueBounds(0.5, 2.0)
+    >>> both = LatticeSum.of(X[:100], domain) + LatticeSum.of(X[100:], domain)
+    >>> bool((both.total == LatticeSum.of(X, domain).total).all())
+    True
     """
 
     domain: Domain

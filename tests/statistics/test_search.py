@@ -402,7 +402,7 @@ def test_end_to_end_audit_of_the_adaptive_method():
 
 @pytest.mark.parametrize(("n", "epsilon"), [(200, 0.3), (400, 0.3)])
 def test_a_mean_that_noise_hides_has_a_bound_below_its_noise(n, epsilon):
-    """Over the whole domain, and in a ball: its released length says how short it is."""
+    """Over the whole domain, and in a ball: its length tells how short it is."""
     X = tight_cluster(np.random.default_rng(0), n, 9)
     options = {"epsilon": epsilon, "delta": 1e-6, "domain": Ball(20.0), "random_state": 1}
     release = private_mean(X, method="adaptive", **options)

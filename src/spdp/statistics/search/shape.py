@@ -4,10 +4,13 @@ The noise of a clipped mean is best spread as Σ^½, Σ the covariance of the da
 principal axis with standard deviation s the unit is w ∝ √s.
 """
 
+from functools import lru_cache
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from spdp.frame import Frame
 
@@ -38,8 +41,23 @@ def principal_frame(center: Array, spread: Array, C: Array, noise: float) -> Fra
     C is seen with standard deviation ``noise`` on its diagonal and noise/√2 elsewhere.
     """
     clear = cleaned(C, sqrt(2.0 * len(center)) * noise)
-    values, V = np.linalg.eigh(clear * np.outer(spread, spread))
+    values, V = _eigh(clear * np.outer(spread, spread))
     return Frame(center, _units(np.sqrt(np.maximum(values, NARROWEST**2 * values[-1]))), V)
+
+
+def _eigh(C: Array) -> Any:
+    """Eigenvalues and eigenvectors, on one thread.
+
+    Of so small a matrix, others only get in the way: they wait for each other, and for
+    a while after they go on waiting for work.
+    """
+    with _blas().limit(limits=1):
+        return np.linalg.eigh(C)
+
+
+@lru_cache(maxsize=1)
+def _blas() -> Any:
+    return ThreadpoolController().select(user_api="blas")
 
 
 def _units(spread: Array) -> Array:
@@ -53,7 +71,7 @@ def cleaned(C: Array, edge: float) -> Array:
     + edge²/4t, so t = (λ + √(λ² − edge²))/2 for those that stand out; what is left of
     the trace is spread evenly over the other directions.
     """
-    values, V = np.linalg.eigh(C)
+    values, V = _eigh(C)
     seen = values > SEEN * edge
     kept = 0.5 * (values + np.sqrt(np.maximum(values**2 - edge**2, 0.0)))
     hidden = int(np.count_nonzero(~seen))

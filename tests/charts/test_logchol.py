@@ -92,6 +92,27 @@ def test_a_bad_lane_is_told_and_harms_no_neighbour(native, random_spd):
         assert (after[list(bad)] == 0).all()
 
 
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 6, 9, 13])
+def test_a_code_is_its_records_own(native, random_spd, k):
+    """Alone or among others of any kind, in any place, and however they are stored."""
+    X = random_spd(77, k, condition=1e3)
+    X[5::9] *= 1.0 + 1e-12 * np.triu(np.ones((k, k)), 1)  # asymmetric by rounding
+    X[7::9], X[8::9] = X[7::9] * 1e-290, 0.0
+    X[1::9] = X[1::9, :, :1] * X[1::9, :, :1].transpose(0, 2, 1)  # rank one
+    X[2::9] *= 1e3  # far outside
+    region = EigenvalueBounds(0.01, 100.0).region(k, CHART)
+    together, status = CHART.encode(X, region, native)
+    for i, record in enumerate(X):
+        alone, own = CHART.encode(record[None], region, native)
+        np.testing.assert_array_equal(alone[0], together[i])
+        assert own[0] == status[i]
+    turned, _ = CHART.encode(np.asfortranarray(X[::-1]), region, native)
+    np.testing.assert_array_equal(turned[::-1], together)
+    total, _ = CHART.lattice_sum(X, region, native)
+    np.testing.assert_array_equal(total, together.sum(axis=0))
+    assert (status != Status.OK).any()
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_singular_only_by_rounding_is_usable(dtype):
     """Rank one, as stored: no matter which way its pivots were rounded."""

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import threadpoolctl
 
+from spdp import EigenvalueBounds
+from spdp.charts import CHARTS
 from spdp.errors import ParameterError
 from spdp.frame import Frame
 from spdp.kernels import Region, Status, backend, constants, dimension, kernels_for, reference
@@ -419,3 +421,29 @@ def test_wrong_arguments_do_not_crash(dtype, rows, message):
     X, status = np.ones((2, 3, 3), dtype), np.empty(2, np.uint8)
     with pytest.raises(ValueError, match=message):
         _native.run(native.LOGM, X, status, out=np.empty((rows, 3, 3)), values=np.empty(2))
+
+
+@needs_native
+@pytest.mark.parametrize("name", ["logeuclid", "logchol"])
+@pytest.mark.parametrize("instructions", SETS)
+def test_codes_added_in_one_go_are_the_codes(random_spd, threads, instructions, name):
+    """Codes added to rows as they are made, on several threads, -1 being no row."""
+    X = random_spd(5001, 3)
+    X[17], X[4000] = np.nan, -np.eye(3)
+    chart = CHARTS[name]
+    region = EigenvalueBounds(0.5, 2.0).region(3, chart)
+    rows = np.random.default_rng(0).integers(-1, 40, len(X))
+    best = _native.instruction_set()
+    _native.set_instruction_set(instructions)
+    q, expected = chart.encode(X, region, native)
+    table = np.ones((40, 6), np.int64)
+    wanted = table.copy()
+    np.add.at(wanted, rows[rows >= 0], q[rows >= 0])
+    threads(3)
+    status = chart.add_codes(X, region, native, rows, table)
+    _native.set_instruction_set(best)
+    np.testing.assert_array_equal(table, wanted)
+    np.testing.assert_array_equal(status, expected)
+    for bad in (np.full(len(X), 40), np.full(len(X), -2), rows[1:]):
+        with pytest.raises(ValueError, match=r"row|size"):
+            chart.add_codes(X, region, native, bad, table)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spdp.blocks import REAL
 from spdp.charts.spectra import largest_eigenvalue
 from spdp.kernels import Kernels, Region, kernels_for
-from spdp.kernels.base import Array, Codes, Ints, own_kernels
+from spdp.kernels.base import Array, Codes, Ints, code_adder, own_kernels
 from spdp.kernels.place import beside, home
 
 __all__ = ["Chart", "at_center", "clip_to_ball", "diagonal_blocks"]
@@ -154,6 +154,23 @@ class Chart(ABC):
             return own.lattice_sum(X, region)
         q, status = self.encode(X, region, kernels)
         return home(q.sum(axis=0)), status
+
+    def add_codes(
+        self,
+        X: NDArray[Any],
+        region: Region,
+        kernels: Kernels,
+        rows: NDArray[np.intp],
+        out: Ints,
+    ) -> Codes:
+        """Add :meth:`encode` of record i to row rows[i] of ``out``; to none for -1."""
+        adder = code_adder(kernels, self.key)
+        if adder is not None:
+            return adder(X, region, rows, out)
+        q, status = self.encode(X, region, kernels)
+        some = rows >= 0
+        kernels_for().add_rows(home(q)[some], rows[some], out)
+        return status
 
 
 def diagonal_blocks(k: int, d: int) -> list[Array]:

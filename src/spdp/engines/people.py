@@ -61,26 +61,28 @@ def cells_of(block: Any, task: Task) -> Cells:
         cells = np.where(columns.label < 0, -1, cells * classes + columns.label)
     d, p = len(task.region.center), 0 if columns.x is None else columns.x.shape[1]
     sums = np.zeros((len(ids) * classes, d + p), np.int64)
-    for start, piece in _pieces(records_of(block), m):
-        Q, unusable = _codes(piece, task)
-        some = slice(start, start + len(Q))
-        if columns.x is not None:
+    for some, piece in _pieces(records_of(block), m):
+        if columns.x is None:
+            unusable = _add_codes(piece, task, cells[some], sums)
+        else:
+            Q, unusable = _codes(piece, task)
             Q = np.hstack([Q, np.rint(columns.x[some] * RECORD_NORM).astype(np.int64)])
-        _add(Q, cells[some], sums)
+            _add(Q, cells[some], sums)
         if unusable is not None:
-            fault = first_fault(fault, (start + unusable[0], unusable[1]))
+            fault = first_fault(fault, (some.start + unusable[0], unusable[1]))
     counts = records[:, None]
     if columns.label is not None:
         counts = np.bincount(cells[cells >= 0], minlength=len(sums)).reshape(len(ids), classes)
     return Cells(ids, sums.reshape(len(ids), classes * (d + p)), counts, records, m, fault)
 
 
-def _pieces(records: Any, m: int) -> Iterator[tuple[int, Any]]:
-    """Records in pieces whose codes stay in the cache, each with its place."""
+def _pieces(records: Any, m: int) -> Iterator[tuple[slice, Any]]:
+    """Records in pieces whose codes stay in the cache, each with its places."""
     if isinstance(records, np.ndarray) and len(records) == m:
-        yield from ((start, records[start : start + AT_ONCE]) for start in range(0, m, AT_ONCE))
+        pieces = (slice(start, start + AT_ONCE) for start in range(0, m, AT_ONCE))
+        yield from ((some, records[some]) for some in pieces)
     else:
-        yield 0, records
+        yield slice(0, m), records
 
 
 def _add(Q: Ints, cells: NDArray[np.intp], sums: Ints) -> None:
@@ -88,6 +90,17 @@ def _add(Q: Ints, cells: NDArray[np.intp], sums: Ints) -> None:
     if cells.min(initial=0) < 0:
         Q, cells = Q[cells >= 0], cells[cells >= 0]
     kernels_for(Q).add_rows(Q, cells, sums)
+
+
+def _add_codes(records: Any, task: Task, cells: NDArray[np.intp], sums: Ints) -> Fault:
+    """Add the codes of records to their cells; gives the first unusable one."""
+    fault: Fault = None
+    for part in split(records, task.shape, task.name, task.chart.kinds):
+        kernels = kernels_for(part.stack, task.kernels)
+        rows = cells if part.places is None else cells[part.places]
+        status = task.chart.add_codes(part.stack, task.region, kernels, rows, sums)
+        fault = first_fault(fault, fault_of(part, status, task.explain))
+    return fault
 
 
 def _codes(records: Any, task: Task) -> tuple[Ints, Fault]:

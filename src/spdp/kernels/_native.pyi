@@ -19,6 +19,7 @@ def run(
     radius: float = 1.0,
     slack: float = 0.0,
     chart: int = 0,
+    rows: NDArray[Any] | None = None,
 ) -> None: ...
 def run_vectors(
     y: NDArray[Any],

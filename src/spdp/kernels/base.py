@@ -70,6 +70,11 @@ class OwnKernels(NamedTuple):
     lattice_sum: Callable[[NDArray[Any], Region], tuple[Ints, Codes]]  # their sum (d,)
 
 
+# adds the lattice point of matrix i of a stack to row rows[i] of a table, to none where
+# that is -1, and gives the status of each
+CodeAdder = Callable[[NDArray[Any], Region, NDArray[np.intp], Ints], Codes]
+
+
 class Kernels(Protocol):
     """Batch work on stacks ``(m, k, k)`` of float32 or float64 with any strides.
 
@@ -77,8 +82,9 @@ class Kernels(Protocol):
     callers decide what an unusable matrix means. What a kernel makes of a matrix
     depends on that matrix alone, never on its neighbours in the stack.
 
-    A module may also have ``OWN``, kernels of other charts by the charts' names, and
-    ``FUSED``, whole queries in one pass over vectors.
+    A module may also have ``OWN``, kernels of other charts by the charts' names,
+    ``ADD_CODES``, a :data:`CodeAdder` of each chart it knows, and ``FUSED``, whole
+    queries in one pass over vectors.
     """
 
     NAME: str
@@ -141,6 +147,12 @@ def fused(kernels: Kernels, query: str) -> Callable[..., Any] | None:
     """A query in one pass, where kernels have it."""
     table: dict[str, Callable[..., Any]] = getattr(kernels, "FUSED", {})
     return table.get(query)
+
+
+def code_adder(kernels: Kernels, chart: str) -> CodeAdder | None:
+    """What kernels have to encode a chart's records and add them to rows in one go."""
+    table: dict[str, CodeAdder] = getattr(kernels, "ADD_CODES", {})
+    return table.get(chart)
 
 
 def dimension(k: int) -> int:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from spdp.kernels import _native, constants, reference
 from spdp.kernels.base import (
     Array,
+    CodeAdder,
     Codes,
     Ints,
     OwnKernels,
@@ -21,6 +22,7 @@ from spdp.kernels.base import (
 )
 
 __all__ = [
+    "ADD_CODES",
     "FUSED",
     "MAX_K",
     "NAME",
@@ -44,7 +46,7 @@ NAME = "native"
 # above, LAPACK's blocked algorithms win
 MAX_K = 64 if _native.instruction_set() == "baseline" else 512
 threads = _native.get_num_threads
-EIGH, LOGM, EXPM, LOGSUM, LOGVEC, ENCODE, LATTICE_SUM = range(7)
+EIGH, LOGM, EXPM, LOGSUM, LOGVEC, ENCODE, LATTICE_SUM, ADD_ROWS = range(8)
 
 if _native.LATTICE_BITS != constants.LATTICE_BITS:
     raise ImportError("the native kernels were built for another lattice; build them again")
@@ -255,6 +257,11 @@ def add_rows(Q: Ints, rows: NDArray[np.int64], out: Ints) -> None:
     _native.add_rows(np.ascontiguousarray(Q), np.ascontiguousarray(rows, np.int64), out)
 
 
+def add_some_rows(Q: Ints, rows: NDArray[np.intp], out: Ints) -> None:
+    """:func:`add_rows` where a row of -1 is none."""
+    add_rows(Q[rows >= 0], rows[rows >= 0], out)
+
+
 def _own(chart: int) -> OwnKernels:
     """Kernels of the chart at a place in the native table, d = k(k+1)/2."""
 
@@ -273,5 +280,25 @@ def _own(chart: int) -> OwnKernels:
     return OwnKernels(vectors, encode, lattice_sum)
 
 
+def _adder(chart: int) -> CodeAdder:
+    """Codes of the chart at a place in the native table, added while in the cache."""
+
+    def add_codes(X: NDArray[Any], region: Region, rows: NDArray[np.intp], out: Ints) -> Codes:
+        if chart == 0 and X.shape[1] > MAX_K:
+            q, status = reference.encode(X, region)
+            add_some_rows(q, rows, out)
+            return status
+        places = np.ascontiguousarray(rows, np.int64)
+        A, status = _run(ADD_ROWS, X, codes=out, rows=places, chart=chart, **_clip(region))
+        lost = _lost(status)
+        if lost.size:
+            q, status[lost] = reference.encode(A[lost], region)
+            add_some_rows(q, places[lost], out)
+        return status
+
+    return add_codes
+
+
+ADD_CODES = {name: _adder(chart) for chart, name in enumerate(_native.charts())}
 # the first chart's kernels are those above
 OWN = {name: _own(chart) for chart, name in enumerate(_native.charts()) if chart > 0}

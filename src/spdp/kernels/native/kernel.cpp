@@ -47,9 +47,10 @@ template <int K, int N> struct Solver final : Worker {
     const int kk;
     std::unique_ptr<P[], Free> memory;
     P *A, *V, *d, *e, *c, *s, *work, *y;
+    Reader<N> reader;
     Sums<N> sums;
 
-    explicit Solver(int k_) : kk(k_), sums(k_ * (k_ + 1) / 2) {
+    explicit Solver(int k_) : kk(k_), reader(k_), sums(k_ * (k_ + 1) / 2) {
         const size_t k = K ? K : k_, dim = k * (k + 1) / 2;
         memory = buffer<P>(2 * k * k + 6 * k + dim);
         A = memory.get();
@@ -327,7 +328,7 @@ template <int K, int N> struct Solver final : Worker {
 
     // --- one batch of up to W matrices -------------------------------------------------------------------------------
     void batch(const Job& job, int64_t begin, int lanes) {
-        load(A, size(), job, begin, lanes);
+        load(A, size(), reader.at(size(), job, begin, lanes));
         P shift, largest;
         M finite, symmetric;
         prepare(A, size(), job.single, job.slack, shift, largest, finite, symmetric);
@@ -402,7 +403,7 @@ template <int K, int N> struct Solver final : Worker {
         int count = 0;
     } arrived;
 
-    static INLINE void mark(M& mask, int lane, bool yes) { reinterpret_cast<int64_t*>(mask.v)[lane] = yes ? -1 : 0; }
+    static INLINE void mark(M& mask, int lane, bool yes) { mask.set(lane, yes); }
     void put_lane(int lane, const double* matrix, int stride, const double* on, const double* off, const double* inverse) {
         const int k = size();
         for (int i = 0; i < k; ++i) {

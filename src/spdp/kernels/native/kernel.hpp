@@ -9,7 +9,7 @@
 
 namespace spdp {
 
-enum Mode { EIGH = 0, LOGM = 1, EXPM = 2, LOGSUM = 3, LOGVEC = 4, ENCODE = 5, LATTICE_SUM = 6 };
+enum Mode { EIGH = 0, LOGM = 1, EXPM = 2, LOGSUM = 3, LOGVEC = 4, ENCODE = 5, LATTICE_SUM = 6, ADD_ROWS = 7 };
 
 struct Job {
     int mode = 0, chart = 0, k = 0;       // the chart by its place in CHARTS; LOGVEC, ENCODE and LATTICE_SUM for all but the first
@@ -24,7 +24,8 @@ struct Job {
     const double* weights = nullptr;      // (m,) or null (LOGSUM)
     double* out = nullptr;                // (m,k,k) or (m,d); eigenvectors for EIGH
     double* values = nullptr;             // eigenvalues (m,k) for EIGH, smallest eigenvalue (m,) for LOGM and LOGSUM
-    int64_t* codes = nullptr;             // (m,d) for ENCODE
+    int64_t* codes = nullptr;             // (m,d) for ENCODE; a table (count,d) for ADD_ROWS
+    const int64_t* rows = nullptr;        // (m,) rows of that table, -1 for none
     uint8_t* status = nullptr;            // (m,)
 };
 

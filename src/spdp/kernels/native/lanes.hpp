@@ -5,6 +5,7 @@
 #include "pack.hpp"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
@@ -37,22 +38,29 @@ struct Consecutive {
 typedef const int64_t* Picked;
 
 // --- input ---------------------------------------------------------------------------------------------------------
-// Matrices [begin, begin + lanes) of the job, one per lane of A (k, k); lanes that are left over hold the identity.
-template <class T, int N> INLINE void load_as(Pack<N>* A, int k, const Job& job, int64_t begin, int lanes) {
-    constexpr int W = Pack<N>::W;
-    const int64_t s1 = job.stride[1], s2 = job.stride[2];
-    for (int lane = 0; lane < W; ++lane) {
-        double* to = A[0].lanes() + lane;
-        if (lane >= lanes) {
-            for (int i = 0; i < k; ++i)
-                for (int j = 0; j < k; ++j) to[(i * k + j) * W] = i == j;
-            continue;
-        }
+// Matrices [begin, begin + lanes) of the job in double and without gaps; those that are left over are the identity.
+template <class T> void gather(double* to, int k, const Job& job, int64_t begin, int lanes, int width) {
+    for (int lane = 0; lane < width; ++lane) {
         const char* from = job.x + (begin + lane) * job.stride[0];
         for (int i = 0; i < k; ++i)
-            for (int j = 0; j < k; ++j) to[(i * k + j) * W] = *reinterpret_cast<const T*>(from + i * s1 + j * s2);
+            for (int j = 0; j < k; ++j)
+                *to++ = lane >= lanes ? i == j : *reinterpret_cast<const T*>(from + i * job.stride[1] + j * job.stride[2]);
     }
 }
+// A worker's way to batches of W matrices without gaps: where they are, or a copy.
+template <int N> struct Reader {
+    static constexpr int W = Pack<N>::W;
+    std::unique_ptr<double[], Free> copy;
+
+    explicit Reader(size_t k) : copy(buffer<double>(W * k * k)) {}
+    INLINE const double* at(int k, const Job& job, int64_t begin, int lanes) const {
+        const bool dense = job.stride[2] == 8 && job.stride[1] == 8 * k && job.stride[0] == 8 * k * k;
+        if (dense && !job.single && lanes == W) return reinterpret_cast<const double*>(job.x + begin * job.stride[0]);
+        (job.single ? gather<float> : gather<double>)(copy.get(), k, job, begin, lanes, W);
+        return copy.get();
+    }
+};
+
 // One stage of a transposition in place: rows that are S apart trade their blocks of S entries off the diagonal.
 template <int S> INLINE void trade(Vec& a, Vec& b) {
     Int lower, upper;
@@ -64,22 +72,28 @@ template <int S> INLINE void trade(Vec& a, Vec& b) {
     a = __builtin_shuffle(c, e, lower);
     b = __builtin_shuffle(c, e, upper);
 }
+// All stages but the last, of half a vector, which reading takes care of.
 template <int S = 1> INLINE void transpose(Vec* rows) {
-    for (int i = 0; i < LANES; ++i)
-        if (!(i & S)) trade<S>(rows[i], rows[i + S]);
-    if constexpr (2 * S < LANES) transpose<2 * S>(rows);
+    if constexpr (2 * S < LANES) {
+        for (int i = 0; i < LANES; ++i)
+            if (!(i & S)) trade<S>(rows[i], rows[i + S]);
+        transpose<2 * S>(rows);
+    }
 }
 
-// The same for whole batches of matrices without gaps, LANES entries of LANES matrices at a time in registers: stores of
+// Matrices without gaps, one per lane of A (k, k): LANES entries of LANES matrices at a time in registers. Stores of
 // single entries, read back as vectors, would stall.
-template <int N> INLINE void load_dense(Pack<N>* A, int k, const Job& job, int64_t begin) {
+template <int N> INLINE void load(Pack<N>* A, int k, const double* from) {
     const int count = k * k;
-    for (int n = 0; n < N; ++n) {
-        const double* from = reinterpret_cast<const double*>(job.x + (begin + n * LANES) * job.stride[0]);
+    for (int n = 0; n < N; ++n, from += LANES * count) {
         int e = 0;
         for (; e + LANES <= count; e += LANES) {
             Vec rows[LANES];
-            for (int l = 0; l < LANES; ++l) std::memcpy(&rows[l], from + l * count + e, sizeof(Vec));
+            for (int l = 0; l < LANES / 2; ++l) {
+                const double *a = from + l * count + e, *b = a + LANES / 2 * count;
+                rows[l] = halves(a, b);
+                rows[l + LANES / 2] = halves(a + LANES / 2, b + LANES / 2);
+            }
             transpose(rows);
             for (int l = 0; l < LANES; ++l) A[e + l].v[n] = rows[l];
         }
@@ -89,16 +103,6 @@ template <int N> INLINE void load_dense(Pack<N>* A, int k, const Job& job, int64
             A[e].v[n] = entry;
         }
     }
-}
-
-template <int N> INLINE void load(Pack<N>* A, int k, const Job& job, int64_t begin, int lanes) {
-    const bool dense = job.stride[2] == 8 && job.stride[1] == 8 * k && job.stride[0] == 8 * k * k;
-    if (job.single)
-        load_as<float>(A, k, job, begin, lanes);
-    else if (dense && lanes == Pack<N>::W)
-        load_dense(A, k, job, begin);
-    else
-        load_as<double>(A, k, job, begin, lanes);
 }
 
 // Symmetrise (the lower triangle) and scale by a power of two; `shift` is its exponent. Lanes that are not finite become
@@ -153,7 +157,7 @@ INLINE void prepare(Pack<N>* A, int k, bool single, double slack, Pack<N>& shift
 // Lanes that hold a matrix.
 template <int N> INLINE Mask<N> present(int lanes) {
     Mask<N> r = ~none<N>();
-    for (int lane = lanes; lane < Pack<N>::W; ++lane) reinterpret_cast<int64_t*>(r.v)[lane] = 0;
+    for (int lane = lanes; lane < Pack<N>::W; ++lane) r.set(lane, false);
     return r;
 }
 
@@ -166,7 +170,7 @@ INLINE void tell(const Job& job, Place place, int lanes, const Mask<N>& finite, 
         return;
     }
     for (int lane = 0; lane < lanes; ++lane) {
-        const auto is = [lane](const Mask<N>& m) { return reinterpret_cast<const int64_t*>(m.v)[lane] != 0; };
+        const auto is = [lane](const Mask<N>& m) { return m.lane(lane); };
         job.status[place[lane]] = !is(finite)      ? NOT_FINITE
                                   : !is(symmetric) ? NOT_SYMMETRIC
                                   : is(stuck)      ? NOT_CONVERGED
@@ -180,30 +184,30 @@ INLINE void tell(const Job& job, int64_t begin, int lanes, const Mask<N>& finite
     tell(job, Consecutive{begin}, lanes, finite, symmetric, stuck, positive);
 }
 
-// Clip y to the ball and round it toward the centre onto the lattice, in place: integers held as doubles. True if that is
-// left to do by y * LATTICE, toward zero, for all lanes: the usual case, and the same integers.
-template <int N> INLINE bool encode(Pack<N>* y, int dim, const Job& job, const Mask<N>& usable) {
-    using P = Pack<N>;
-    using M = Mask<N>;
+// y becomes (y - center) / radius; gives the sum of squares.
+template <int N> INLINE Pack<N> normalise(Pack<N>* y, int dim, const Job& job) {
     const double inverse = 1.0 / job.radius;
-    P square = 0.0;
-    for (int j = 0; j < dim; ++j) {
-        y[j] = (y[j] - job.center[j]) * inverse;
-        square += y[j] * y[j];
-    }
-    // A vector inside by more than rounding, which is below (dim + 2) * 2^-53, stays inside when it is truncated.
-    const M inside = usable & (square <= 1.0 - 0x1p-20);
-    if (!any(~inside)) return true;
+    Pack<N> sums[4] = {0.0, 0.0, 0.0, 0.0};  // side by side
+    for (int j = 0; j < dim; j += 4)
+        for (int l = 0; l < 4 && j + l < dim; ++l) {
+            y[j + l] = (y[j + l] - job.center[j + l]) * inverse;
+            sums[l] += y[j + l] * y[j + l];
+        }
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+// Clip normalised vectors to the ball and round them toward the centre onto the lattice: integers held as doubles.
+template <int N> INLINE void encode(Pack<N>* z, int dim, const Mask<N>& usable, const Pack<N>& square) {
+    using P = Pack<N>;
     const P factor = select(square > 1.0, LATTICE / sqrt(square), P(LATTICE));
     P norm = 0.0;
     for (int j = 0; j < dim; ++j) {
-        y[j] = trunc(select(usable, y[j] * factor, P(0.0)));
-        norm += y[j] * y[j];
+        z[j] = trunc(select(usable, z[j] * factor, P(0.0)));
+        norm += z[j] * z[j];
     }
-    // Likewise only lanes near or over the bound need exact arithmetic.
+    // Only lanes near or over the bound need exact arithmetic.
     if (any(~(norm <= NEAR_NORM)))
-        for (int lane = 0; lane < P::W; ++lane) enforce_norm(y[0].lanes() + lane, P::W, dim);
-    return false;
+        for (int lane = 0; lane < P::W; ++lane) enforce_norm(z[0].lanes() + lane, P::W, dim);
 }
 
 // Sums over all matrices that a worker has seen: of lattice points, exact, or of weighted vectors.
@@ -238,31 +242,41 @@ template <int N> struct Sums {
         }
     }
 
-    // What a batch of vectors becomes in the modes that every chart has: LOGVEC, ENCODE and LATTICE_SUM.
-    INLINE void give(const Job& job, int64_t begin, int lanes, P* y, int dim, const Mask<N>& usable) {
-        give(job, Consecutive{begin}, lanes, y, dim, usable);
+    // Adds the lattice points of normalised vectors, if all lie inside by more than rounding, which is below
+    // (dim + 2) * 2^-53: they stay inside when they are truncated. The usual case, in which no lane needs more than that.
+    INLINE bool add_inside(const P* z, int dim, const Mask<N>& usable, const P& square) {
+        if (any(~(usable & (square <= 1.0 - 0x1p-20)))) return false;
+        for (int j = 0; j < dim; ++j) {
+            P q = whole(z[j] * LATTICE);
+            for (int n = 1; n < N; ++n) q.v[0] += q.v[n];
+            acc[j].v[0] += q.v[0];
+        }
+        count();
+        return true;
     }
+    // What a batch of vectors becomes in the modes that every chart has: LOGVEC, ENCODE and LATTICE_SUM.
     template <class Place>
     INLINE void give(const Job& job, Place place, int lanes, P* y, int dim, const Mask<N>& usable) {
-        if (job.mode == LOGVEC) {
-            for (int lane = 0; lane < lanes; ++lane)
-                for (int j = 0; j < dim; ++j)
-                    job.out[place[lane] * dim + j] = job.status[place[lane]] == OK ? y[j].lanes()[lane] : 0.0;
-            return;
-        }
-        if (encode(y, dim, job, usable)) {
-            if (job.mode == LATTICE_SUM) {
-                for (int j = 0; j < dim; ++j) acc[j] += trunc(y[j] * LATTICE);
-                return count();
-            }
-            for (int j = 0; j < dim; ++j) y[j] = trunc(y[j] * LATTICE);
-        }
+        if (job.mode == LOGVEC) return write(job, place, lanes, y, dim);
+        const P square = normalise(y, dim, job);
+        if (job.mode == LATTICE_SUM && add_inside(y, dim, usable, square)) return;
+        put(job, place, lanes, y, dim, usable, square);
+    }
+    template <class Place> void write(const Job& job, Place place, int lanes, const P* y, int dim) {
+        for (int lane = 0; lane < lanes; ++lane)
+            for (int j = 0; j < dim; ++j)
+                job.out[place[lane] * dim + j] = job.status[place[lane]] == OK ? y[j].lanes()[lane] : 0.0;
+    }
+    // The lattice points of normalised vectors.
+    template <class Place>
+    void put(const Job& job, Place place, int lanes, P* z, int dim, const Mask<N>& usable, const P& square) {
+        encode(z, dim, usable, square);
         if (job.mode == ENCODE) {
             for (int lane = 0; lane < lanes; ++lane)
-                for (int j = 0; j < dim; ++j) job.codes[place[lane] * dim + j] = int64_t(y[j].lanes()[lane]);
+                for (int j = 0; j < dim; ++j) job.codes[place[lane] * dim + j] = int64_t(z[j].lanes()[lane]);
             return;
         }
-        for (int j = 0; j < dim; ++j) acc[j] += y[j];
+        for (int j = 0; j < dim; ++j) acc[j] += z[j];
         count();
     }
     INLINE void count() {

@@ -259,7 +259,7 @@ struct Large final : Worker {
         for (int c = 0; c < 8; ++c) shifts.lanes()[c] = std::ldexp(1.0, exponent - CLASSES[c]);
         const auto yes = above(shifts, 1.0);
         int c = 0;
-        while (c < 8 && !reinterpret_cast<const int64_t*>(yes.v)[c]) ++c;
+        while (c < 8 && !yes.lane(c)) ++c;
         if (c == 8 || (clipped && !inside(job, top, std::ldexp(1.0, exponent - CLASSES[c])))) return nullptr;
         bottom = exponent - CLASSES[c];
         return &poles(c);
@@ -565,7 +565,7 @@ struct Large final : Worker {
             const auto yes = above(shifts, 1.0);
             double next = to;
             for (int c = 7; c >= 0; --c)
-                if (reinterpret_cast<const int64_t*>(yes.v)[c]) {
+                if (yes.lane(c)) {
                     from = shifts.lanes()[c];
                     break;
                 } else

@@ -4,102 +4,173 @@
 // entries counts as their eps times the largest entry; one that is negative beyond it makes the matrix unusable.
 #include "lanes.hpp"
 
-#include <cfloat>
-
 namespace SPDP_ISA {
 
+constexpr int AHEAD = 1 << 14;  // bytes by which matrices are asked for before they are read
 constexpr double LEAST = 0x1p-400, MOST = 0x1p400;  // largest entries of matrices that need no scaling
 
 template <int K, int N> struct LogCholesky final : Worker {
     using P = Pack<N>;
     using M = Mask<N>;
+    // Small matrices are worked on in registers and on the stack.
+    static constexpr int ENTRIES = K ? K * K : 1, VECTOR = K ? K * (K + 1) / 2 : 1;
     const int kk;
     std::unique_ptr<P[], Free> memory;
-    P *A, *inverse, *y;
+    Reader<N> reader;
     Sums<N> sums;
 
-    explicit LogCholesky(int k_) : kk(k_), sums(k_ * (k_ + 1) / 2) {
+    explicit LogCholesky(int k_) : kk(k_), reader(k_), sums(k_ * (k_ + 1) / 2) {
         const size_t k = k_;
-        memory = buffer<P>(k * k + k + k * (k + 1) / 2);
-        A = memory.get();
-        inverse = A + k * k;
-        y = inverse + k;
+        if (!K) memory = buffer<P>(k * k + k * (k + 1));
     }
     INLINE int size() const { return K ? K : kk; }
+    INLINE int dim() const { return size() * (size() + 1) / 2; }
 
-    // Symmetrise the lower triangle. Matrices of an ordinary size, which need no scaling, take one pass; if there are
-    // others in the batch, all go through `prepare`, which leaves the ordinary ones as they would have been.
-    INLINE void read(const Job& job, int64_t begin, int lanes, P& shift, P& largest, M& finite, M& symmetric) {
+    // --- X = L L': ln L_ii in y[0..k), L below its diagonal in the rest, column by column: the order of vecd -------------
+    // L_il is column(y, l)[i].
+    INLINE P* column(P* y, int l) const { return y + size() + l * (size() - 1) - l * (l - 1) / 2 - l - 1; }
+
+    // Entries i to i + R - 1 of column j.
+    template <int R> INLINE void eliminate(const P* A, P* y, int j, int i, const P& inverse) const {
+        P t[R];
+        for (int r = 0; r < R; ++r) t[r] = A[(i + r) * size() + j];
+        for (int l = 0; l < j; ++l) {
+            const P* L = column(y, l);
+            for (int r = 0; r < R; ++r) t[r] -= L[i + r] * L[j];
+        }
+        for (int r = 0; r < R; ++r) column(y, j)[i + r] = t[r] * inverse;
+    }
+    // How a factorisation judges pivots, and where the matrices of the next one are.
+    struct Rules {
+        P tolerance, floor;
+        double eps;
+        const char* next;
+    };
+    // The square of L_jj in y[j], which takes part in `positive`; gives 1 / L_jj.
+    INLINE P pivot(const P* A, P* y, int j, const Rules& rules, M& positive) const {
+        const P own = A[j * size() + j];
+        P left = own;
+        for (int l = 0; l < j; ++l) left -= column(y, l)[j] * column(y, l)[j];
+        positive = positive & (left >= -rules.tolerance);
+        y[j] = select(left > rules.eps * own, left, rules.floor);
+        P inverse = P(1.0) / sqrt(y[j]);  // to the last bit: rounding is what tells singular matrices from others
+        const int share = P::W * size() * 8;  // bytes
+        for (int byte = 0; byte < share; byte += 64) ask(rules.next + j * share + byte, inverse.v[0]);
+        return inverse;
+    }
+    // From column J on; false for lanes with a pivot that is negative.
+    template <int J = 0> INLINE M factorise(const P* A, P* y, const Rules& rules) const {
+        M positive = ~none<N>();
+        if constexpr (K == 0) {
+            for (int j = 0; j < kk; ++j) {
+                const P inverse = pivot(A, y, j, rules, positive);
+                int i = j + 1;
+                for (; i + 8 <= kk; i += 8) eliminate<8>(A, y, j, i, inverse);
+                for (; i < kk; ++i) eliminate<1>(A, y, j, i, inverse);
+            }
+        } else if constexpr (J < K) {
+            const P inverse = pivot(A, y, J, rules, positive);
+            if constexpr (J + 1 < K) eliminate<K - 1 - J>(A, y, J, J + 1, inverse);
+            positive = positive & factorise<J + 1>(A, y, rules);
+        }
+        return positive;
+    }
+    INLINE void take_logs(P* y) const {
+        for (int i = 0; i < size(); ++i) y[i] = 0.5 * log(y[i]);
+    }
+
+    // --- ordinary matrices: finite, symmetric, positive, and in need of no scaling ------------------------------------
+    // Their largest entry lies on the diagonal, up to rounding. Not a number, or an infinite one, ends in a pivot or a
+    // diagonal that fails a comparison.
+    INLINE M ordinary(P* A, P* y, const double* from, const Job& job) const {
         const int k = size();
-        load(A, k, job, begin, lanes);
-        P gap = 0.0, zero = 0.0;
-        shift = P(0.0);
-        largest = P(0.0);
-        for (int i = 0; i < k; ++i) {
-            largest = max(abs(A[i * k + i]), largest);
-            zero += A[i * k + i] * 0.0;
+        const double eps = job.single ? double(FLT_EPSILON) : DBL_EPSILON, least = job.single ? 0x1p-149 : 0x1p-1000;
+        load(A, k, from);
+        P largest = A[0];
+        for (int i = 1; i < k; ++i) largest = max(A[i * k + i], largest);
+        M yes = (largest >= LEAST) & (largest <= MOST);
+        if (!identical(A)) yes = yes & (symmetrise(A) <= (job.single ? SYMMETRY_SINGLE : SYMMETRY_DOUBLE) * largest);
+        const P granule = max(eps * largest, P(least));
+        const char* next = reinterpret_cast<const char*>(from) + AHEAD;
+        yes = yes & factorise(A, y, {double(RANK_SLACK) * k * granule, granule, eps, next});
+        take_logs(y);
+        return yes;
+    }
+    // Whether all are symmetric to the bit: the usual case, in which there is nothing to symmetrise.
+    INLINE bool identical(const P* A) const {
+        const int k = size();
+        Int gap = {};
+        for (int i = 1; i < k; ++i)
+            for (int j = 0; j < i; ++j)
+                for (int n = 0; n < N; ++n) gap |= (Int)A[i * k + j].v[n] ^ (Int)A[j * k + i].v[n];
+        return !vany((Int)(gap != 0));
+    }
+    // Symmetrises the lower triangle; gives the sum of |a_ij - a_ji|.
+    INLINE P symmetrise(P* A) const {
+        const int k = size();
+        P gap = 0.0;
+        for (int i = 1; i < k; ++i)
             for (int j = 0; j < i; ++j) {
                 const P a = A[i * k + j], b = A[j * k + i];
-                const P mean = 0.5 * (a + b);
-                largest = max(max(abs(a), abs(b)), largest);
-                gap = max(abs(a - b), gap);
-                zero += mean * 0.0;
-                A[i * k + j] = mean;
+                gap += abs(a - b);
+                A[i * k + j] = 0.5 * (a + b);
             }
-        }
-        finite = zero == 0.0;
-        symmetric = gap <= (job.single ? SYMMETRY_SINGLE : SYMMETRY_DOUBLE) * largest;
-        if (any(~(finite & (largest >= LEAST) & (largest <= MOST)))) {
-            load(A, k, job, begin, lanes);
-            prepare(A, k, job.single, 0.0, shift, largest, finite, symmetric, LEAST, MOST);
-        }
+        return gap;
     }
 
-    // The factor of the lower triangle of A, in place; false for lanes that are not positive definite.
-    INLINE M factorise(const P& tolerance, const P& floor, double eps) {
+    // --- any matrices ---------------------------------------------------------------------------------------------------
+    // A batch of which not all lanes are ordinary: each is computed as its matrix asks for, whatever the others hold.
+    struct Judgement {
+        M finite, symmetric, positive;
+    };
+    __attribute__((noinline)) Judgement general(const double* from, P* y, const Job& job, const M& plain) {
         const int k = size();
-        M positive = ~none<N>();
-        P top = 0.0;
-        for (int i = 0; i < k; ++i) {
-            P* row = A + i * k;
-            for (int j = 0; j < i; ++j) {
-                const P* other = A + j * k;
-                P t = row[j];
-                for (int l = 0; l < j; ++l) t -= row[l] * other[l];
-                row[j] = t * inverse[j];
-            }
-            P pivot = row[i];
-            top = max(pivot, top);
-            for (int l = 0; l < i; ++l) pivot -= row[l] * row[l];
-            positive = positive & (pivot >= -tolerance);
-            pivot = select(pivot > eps * row[i], pivot, floor);
-            y[i] = pivot;
-            if (i + 1 < k) inverse[i] = P(1.0) / sqrt(pivot);
-        }
-        return positive & (top > 0.0);
-    }
-
-    void batch(const Job& job, int64_t begin, int lanes) {
-        const int k = size(), dim = k * (k + 1) / 2;
+        P entries[ENTRIES], vector[VECTOR];
+        P *A = K ? entries : memory.get(), *z = K ? vector : A + k * k + dim();
+        Judgement is;
         P shift, largest;
-        M finite, symmetric;
-        read(job, begin, lanes, shift, largest, finite, symmetric);
+        load(A, k, from);
+        prepare(A, k, job.single, 0.0, shift, largest, is.finite, is.symmetric, LEAST, MOST);
         const double eps = job.single ? double(FLT_EPSILON) : DBL_EPSILON, least = job.single ? -149.0 : -1074.0;
         const P granule = max(eps * largest, pow2(max(min(P(least) - shift, P(0.0)), P(-1000.0))));
-        const M positive = factorise(double(RANK_SLACK) * k * granule, granule, eps);
-        const M usable = present<N>(lanes) & finite & symmetric & positive;
+        P top = A[0];
+        for (int i = 1; i < k; ++i) top = max(A[i * k + i], top);
+        const char* next = reinterpret_cast<const char*>(from) + AHEAD;
+        const P tolerance = select(top > 0.0, double(RANK_SLACK) * k * granule, P(-HUGE_VAL));  // all zero: no pivot will do
+        is.positive = factorise(A, z, {tolerance, granule, eps, next});
+        take_logs(z);
+        // times the root of 2^shift, without leaving the range of pow2
+        const P half = trunc(0.5 * shift), odd = shift - 2.0 * half;
+        const P root = pow2(half) * select(odd == 0.0, P(1.0), select(odd > 0.0, P(M_SQRT2), P(M_SQRT1_2)));
+        for (int j = 0; j < dim(); ++j)
+            y[j] = select(plain, y[j], j < k ? z[j] + shift * (0.5 * 0.6931471805599453) : z[j] * root);
+        return is;
+    }
+    __attribute__((noinline)) void finish(const Job& job, int64_t begin, int lanes, const double* from, P* y, const M& plain) {
+        Judgement is{plain, plain, plain};
+        if (any(~plain)) is = general(from, y, job, plain);
+        const M finite = is.finite | plain, symmetric = is.symmetric | plain, positive = is.positive | plain;
         tell(job, begin, lanes, finite, symmetric, none<N>(), positive);
-        const M scaled = ~(shift == 0.0);
-        for (int i = 0; i < k; ++i) y[i] = 0.5 * (log(max(y[i], P(0x1p-1000))) + shift * 0.6931471805599453);
-        int at = k;
-        for (int j = 0; j < k; ++j)
-            for (int i = j + 1; i < k; ++i) y[at++] = A[i * k + j];
-        if (any(scaled)) {  // times the root of 2^shift, without leaving the range of pow2
-            const P half = trunc(0.5 * shift), odd = shift - 2.0 * half;
-            const P root = pow2(half) * select(odd == 0.0, P(1.0), select(odd > 0.0, P(M_SQRT2), P(M_SQRT1_2)));
-            for (int j = k; j < dim; ++j) y[j] = y[j] * root;
+        sums.give(job, Consecutive{begin}, lanes, y, dim(), present<N>(lanes) & finite & symmetric & positive);
+    }
+    __attribute__((noinline)) void put(const Job& job, int64_t begin, P* z, const M& usable, const P& square) {
+        sums.put(job, Consecutive{begin}, P::W, z, dim(), usable, square);
+    }
+
+    INLINE void batch(const Job& job, int64_t begin, int lanes) {
+        P entries[ENTRIES], vector[VECTOR], copy[VECTOR];  // whatever leaves is a copy: y stays in registers
+        P *A = K ? entries : memory.get(), *y = K ? vector : A + kk * kk, *out = K ? copy : y;
+        const double* from = reader.at(size(), job, begin, lanes);
+        const M plain = ordinary(A, y, from, job);
+        if (job.mode == LOGVEC || lanes < P::W || any(~plain)) {
+            for (int j = 0; K && j < dim(); ++j) out[j] = y[j];
+            return finish(job, begin, lanes, from, out, plain);
         }
-        sums.give(job, begin, lanes, y, dim, usable);
+        std::memset(job.status + begin, OK, P::W);
+        const P square = normalise(y, dim(), job);
+        if (job.mode == LATTICE_SUM && sums.add_inside(y, dim(), plain, square)) return;
+        for (int j = 0; K && j < dim(); ++j) out[j] = y[j];
+        put(job, begin, out, plain, square);
     }
 
     void run(const Job& job, int64_t begin, int64_t end) override {
@@ -110,7 +181,7 @@ template <int K, int N> struct LogCholesky final : Worker {
 };
 
 // Two vectors per pack while a batch stays in the first-level cache: they hide the latency of roots and quotients.
-template <int K> Worker* make_lanes(int k) { return new LogCholesky<K, (K > 0 && K <= 12) ? 2 : 1>(k); }
+template <int K> Worker* make_lanes(int k) { return new LogCholesky<K, (K > 0 && K <= 5) ? 2 : 1>(k); }
 
 Worker* make_logchol(int k) {
     switch (k) {

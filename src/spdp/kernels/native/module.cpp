@@ -137,6 +137,34 @@ template <class Work> void share(int64_t chunks, const Work& work) {
     if (failure) std::rethrow_exception(failure);
 }
 
+// Adds row i of q (m, d) to row rows[i] of `to`, to none where that is -1. Rows lie anywhere, and are asked for before
+// they are needed.
+void add_to_rows(const int64_t* q, const int64_t* rows, int64_t m, int64_t d, int64_t* to) {
+    constexpr int64_t SOON = 16;
+    for (int64_t i = 0; i < m; ++i) {
+        if (i + SOON < m && rows[i + SOON] >= 0) {
+            __builtin_prefetch(to + rows[i + SOON] * d, 1);
+            __builtin_prefetch(to + rows[i + SOON] * d + d - 1, 1);
+        }
+        if (rows[i] < 0) continue;
+        int64_t* row = to + rows[i] * d;
+        for (int64_t j = 0; j < d; ++j) row[j] += q[i * d + j];
+    }
+}
+
+// Codes of a chunk are added to their rows while they are in the cache; threads take turns at that.
+void run_into_rows(const spdp::Job& job, spdp::Worker& worker, int64_t begin, int64_t end, int64_t* codes, std::mutex& turn) {
+    const int64_t dim = int64_t(job.k) * (job.k + 1) / 2;
+    spdp::Job piece = job;
+    piece.mode = spdp::ENCODE;
+    piece.x += begin * job.stride[0];
+    piece.status += begin;
+    piece.codes = codes;
+    worker.run(piece, 0, end - begin);
+    std::lock_guard<std::mutex> lock(turn);
+    add_to_rows(codes, job.rows + begin, end - begin, dim, job.codes);
+}
+
 // Runs the job on all threads. Float sums are kept per chunk and added in order, so they do not depend on the threads.
 void execute(const spdp::Job& job, double* log_total, int64_t* lattice_total) {
     const int64_t size = chunk_size(job, log_total != nullptr), chunks = (job.m + size - 1) / size;
@@ -145,8 +173,13 @@ void execute(const spdp::Job& job, double* log_total, int64_t* lattice_total) {
     std::mutex mutex;
     share(chunks, [&](std::atomic<int64_t>& next) {
         std::unique_ptr<spdp::Worker> worker(charts()[job.chart].make(job.k));
+        std::vector<int64_t> codes(job.mode == spdp::ADD_ROWS ? size * dim : 0);
         for (int64_t i; (i = next++) < chunks;) {
-            worker->run(job, i * size, std::min(job.m, (i + 1) * size));
+            const int64_t begin = i * size, end = std::min(job.m, (i + 1) * size);
+            if (job.mode == spdp::ADD_ROWS)
+                run_into_rows(job, *worker, begin, end, codes.data(), mutex);
+            else
+                worker->run(job, begin, end);
             if (log_total) worker->log_sum(partial.data() + i * dim);
         }
         worker->finish(job);
@@ -163,10 +196,19 @@ void execute(const spdp::Job& job, double* log_total, int64_t* lattice_total) {
 using Input = nb::ndarray<nb::ro, nb::ndim<3>, nb::device::cpu>;
 template <class T> using Output = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 using Vector = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
+using Rows = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Places come from Python.
+void check_rows(const Rows& rows, int64_t m, int64_t lowest, int64_t count) {
+    if (int64_t(rows.size()) != m) throw std::invalid_argument("an array has the wrong size");
+    for (int64_t i = 0; i < m; ++i)
+        if (rows.data()[i] < lowest || rows.data()[i] >= count) throw std::invalid_argument("a row is out of range");
+}
 
 void run(int mode, const Input& x, Output<uint8_t> status, std::optional<Output<double>> out,
          std::optional<Output<double>> values, std::optional<Output<int64_t>> codes, std::optional<Vector> weights,
-         std::optional<Vector> center, double log_low, double log_high, double radius, double slack, int chart) {
+         std::optional<Vector> center, double log_low, double log_high, double radius, double slack, int chart,
+         std::optional<Rows> rows) {
     spdp::Job job;
     job.mode = mode;
     job.chart = chart;
@@ -213,6 +255,13 @@ void run(int mode, const Input& x, Output<uint8_t> status, std::optional<Output<
             job.codes = codes->data();
         else
             lattice_total = codes->data();
+    }
+    if (mode == spdp::ADD_ROWS) {
+        need(codes && rows && center && int64_t(center->size()) == dim && codes->size() % dim == 0);
+        check_rows(*rows, job.m, -1, int64_t(codes->size()) / dim);
+        job.center = center->data();
+        job.codes = codes->data();
+        job.rows = rows->data();
     }
     job.log_low = log_low;
     job.log_high = log_high;
@@ -313,25 +362,14 @@ void rotate(const Rows& y, Vector center, Vector axes, Output<double> out) {
     });
 }
 
-// Adds row i of q to row rows[i] of out. On one thread: memory is what takes the time. Places are checked, they come from Python.
-void add_rows(const nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& q,
-              const nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& rows,
+// On one thread: memory is what takes the time.
+void add_rows(const nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& q, const Rows& rows,
               const nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out) {
-    const int64_t m = int64_t(q.shape(0)), d = int64_t(q.shape(1)), count = int64_t(out.shape(0));
-    if (int64_t(rows.size()) != m || int64_t(out.shape(1)) != d) throw std::invalid_argument("an array has the wrong size");
-    const int64_t *from = q.data(), *place = rows.data();
-    int64_t* to = out.data();
+    const int64_t m = int64_t(q.shape(0)), d = int64_t(q.shape(1));
+    if (int64_t(out.shape(1)) != d) throw std::invalid_argument("an array has the wrong size");
+    check_rows(rows, m, 0, int64_t(out.shape(0)));
     nb::gil_scoped_release release;
-    for (int64_t i = 0; i < m; ++i)
-        if (place[i] < 0 || place[i] >= count) throw std::invalid_argument("a row is out of range");
-    constexpr int64_t AHEAD = 16;  // rows lie anywhere: ask for them before they are needed
-    for (int64_t i = 0; i < m; ++i) {
-        if (i + AHEAD < m) {
-            __builtin_prefetch(to + place[i + AHEAD] * d, 1);
-            __builtin_prefetch(to + place[i + AHEAD] * d + d - 1, 1);
-        }
-        for (int64_t j = 0; j < d; ++j) to[place[i] * d + j] += from[i * d + j];
-    }
+    add_to_rows(q.data(), rows.data(), m, d, out.data());
 }
 
 }  // namespace
@@ -346,7 +384,8 @@ NB_MODULE(_native, module) {
                                            int(spdp::NOT_POSITIVE), int(spdp::NOT_CONVERGED));
     module.def("run", &run, "mode"_a, "x"_a, "status"_a, "out"_a.none() = nb::none(), "values"_a.none() = nb::none(),
                "codes"_a.none() = nb::none(), "weights"_a.none() = nb::none(), "center"_a.none() = nb::none(),
-               "log_low"_a = 0.0, "log_high"_a = 0.0, "radius"_a = 1.0, "slack"_a = 0.0, "chart"_a = 0);
+               "log_low"_a = 0.0, "log_high"_a = 0.0, "radius"_a = 1.0, "slack"_a = 0.0, "chart"_a = 0,
+               "rows"_a.none() = nb::none());
     module.def("run_vectors", &run_vectors, "y"_a, "center"_a, "inverse"_a, "radius"_a = 1.0, "absolute"_a = false,
                "total"_a.none() = nb::none(), "distance"_a.none() = nb::none(), "codes"_a.none() = nb::none());
     module.def("run_products", &run_products, "y"_a, "center"_a, "inverse"_a, "radius"_a, "total"_a);

@@ -23,6 +23,28 @@ typedef double Vec __attribute__((vector_size(8 * LANES)));
 typedef int64_t Int __attribute__((vector_size(8 * LANES)));
 typedef int32_t Half __attribute__((vector_size(4 * LANES)));
 
+// The first half of a vector from one place in memory, the second from another.
+INLINE Vec halves(const double* a, const double* b) {
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+    return (Vec)_mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(a)), _mm256_loadu_pd(b), 1);
+#elif defined(__AVX2__)
+    return (Vec)_mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(a)), _mm_loadu_pd(b), 1);
+#else
+    return Vec{a[0], b[0]};
+#endif
+}
+
+// Asks for the cache line at p. It stays where x is computed, not at the head of the code where the compiler would put it:
+// requests that come all at once find no room.
+INLINE void ask(const char* p, Vec& x) {
+#if defined(__x86_64__)
+    asm volatile("prefetcht1 %1" : "+v"(x) : "m"(*p));
+#else
+    __builtin_prefetch(p);
+    (void)x;
+#endif
+}
+
 INLINE Vec vsqrt(Vec x) {
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
     return (Vec)_mm512_sqrt_pd((__m512d)x);
@@ -35,6 +57,14 @@ INLINE Vec vsqrt(Vec x) {
     return x;
 #endif
 }
+
+// Which lanes something is true of: a bit each where the machine has registers for that, else a vector.
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#define SPDP_MASK_BITS
+typedef __mmask8 Bits;
+#else
+typedef Int Bits;
+#endif
 
 INLINE bool vany(Int m) {
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
@@ -51,7 +81,14 @@ INLINE bool vany(Int m) {
 }
 
 template <int N> struct Mask {
-    Int v[N];
+    Bits v[N];
+#ifdef SPDP_MASK_BITS
+    INLINE bool lane(int l) const { return v[l / LANES] >> (l % LANES) & 1; }
+    INLINE void set(int l, bool yes) { v[l / LANES] = (v[l / LANES] & ~(1 << l % LANES)) | yes << l % LANES; }
+#else
+    INLINE bool lane(int l) const { return v[l / LANES][l % LANES] != 0; }
+    INLINE void set(int l, bool yes) { v[l / LANES][l % LANES] = yes ? -1 : 0; }
+#endif
 };
 
 template <int N> struct Pack {
@@ -76,15 +113,21 @@ template <int N> struct Pack {
     template <int N> INLINE Pack<N> operator op(double a, const Pack<N>& b) { return Pack<N>(a) op b; }
 BINARY(+) BINARY(-) BINARY(*) BINARY(/)
 #undef BINARY
-#define COMPARE(op)                                                                                                    \
+#ifdef SPDP_MASK_BITS
+#define COMPARISON(op, a, b, code) _mm512_cmp_pd_mask((__m512d)(a), (__m512d)(b), code)
+#else
+#define COMPARISON(op, a, b, code) (Int)((a)op(b))
+#endif
+#define COMPARE(op, code)                                                                                              \
     template <int N> INLINE Mask<N> operator op(const Pack<N>& a, const Pack<N>& b) {                                  \
         Mask<N> r;                                                                                                     \
-        EACH r.v[i] = (Int)(a.v[i] op b.v[i]);                                                                         \
+        EACH r.v[i] = COMPARISON(op, a.v[i], b.v[i], code);                                                            \
         return r;                                                                                                      \
     }                                                                                                                  \
     template <int N> INLINE Mask<N> operator op(const Pack<N>& a, double b) { return a op Pack<N>(b); }
-COMPARE(<) COMPARE(>) COMPARE(<=) COMPARE(>=) COMPARE(==)
+COMPARE(<, _CMP_LT_OQ) COMPARE(>, _CMP_GT_OQ) COMPARE(<=, _CMP_LE_OQ) COMPARE(>=, _CMP_GE_OQ) COMPARE(==, _CMP_EQ_OQ)
 #undef COMPARE
+#undef COMPARISON
 #define LOGICAL(op)                                                                                                    \
     template <int N> INLINE Mask<N> operator op(const Mask<N>& a, const Mask<N>& b) {                                  \
         Mask<N> r;                                                                                                     \
@@ -108,17 +151,27 @@ template <int N> INLINE Pack<N>& operator-=(Pack<N>& a, const Pack<N>& b) { retu
 
 template <int N> INLINE Pack<N> select(const Mask<N>& m, const Pack<N>& a, const Pack<N>& b) {
     Pack<N> r;
-    EACH r.v[i] = m.v[i] ? a.v[i] : b.v[i];
+#ifdef SPDP_MASK_BITS
+    EACH r.v[i] = (Vec)_mm512_mask_blend_pd(m.v[i], (__m512d)b.v[i], (__m512d)a.v[i]);
+#elif defined(__AVX2__)
+    EACH r.v[i] = (Vec)_mm256_blendv_pd((__m256d)b.v[i], (__m256d)a.v[i], (__m256d)m.v[i]);
+#else
+    EACH r.v[i] = (Vec)((m.v[i] & (Int)a.v[i]) | (~m.v[i] & (Int)b.v[i]));
+#endif
     return r;
 }
 template <int N> INLINE bool any(const Mask<N>& m) {
-    Int r = m.v[0];
+    Bits r = m.v[0];
     for (int i = 1; i < N; ++i) r |= m.v[i];
+#ifdef SPDP_MASK_BITS
+    return r != 0;
+#else
     return vany(r);
+#endif
 }
 template <int N> INLINE Mask<N> none() {
     Mask<N> r;
-    EACH r.v[i] = Int{};
+    EACH r.v[i] = Bits{};
     return r;
 }
 template <int N> INLINE Pack<N> sqrt(const Pack<N>& a) {
@@ -172,6 +225,18 @@ template <int N> INLINE Pack<N> trunc(const Pack<N>& a) {
     EACH r.v[i] = __builtin_convertvector(__builtin_convertvector(a.v[i], Half), Vec);
     return r;
 }
+// the same in one instruction where there is one; what is not a number stays so
+template <int N> INLINE Pack<N> whole(const Pack<N>& a) {
+    Pack<N> r;
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+    EACH r.v[i] = (Vec)_mm512_roundscale_pd((__m512d)a.v[i], _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+#elif defined(__AVX2__)
+    EACH r.v[i] = (Vec)_mm256_round_pd((__m256d)a.v[i], _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+#else
+    r = trunc(a);
+#endif
+    return r;
+}
 // 2^e for integral e in [-1022, 1023]
 template <int N> INLINE Pack<N> pow2(const Pack<N>& e) {
     Pack<N> r;
@@ -192,18 +257,21 @@ constexpr double LN2_HIGH = 0x1.62e42fefa3800p-1;  // exact product with any exp
 constexpr double LN2_LOW = 0x1.ef35793c76730p-45;
 
 // Natural logarithm of positive normal numbers, to about one unit in the last place: m in [1/sqrt2, sqrt2),
-// ln m = 2 atanh(s), s = (m-1)/(m+1), by its series in s^2 <= 0.0295.
+// ln m = 2 atanh(s), s = (m-1)/(m+1), 2 atanh(s) = 2 s + s z p(z), z = s^2 <= 0.0295; p by Remez' algorithm, whose
+// relative error in ln m is below 2^-58.
 template <int N> INLINE Pack<N> log(const Pack<N>& x) {
-    Pack<N> e = exponent(x), m = x;
-    EACH m.v[i] = (Vec)(((Int)x.v[i] & 0xfffffffffffffLL) | 0x3ff0000000000000LL);
-    Mask<N> big = m > 1.4142135623730951;
-    m = select(big, m * 0.5, m);
-    e = select(big, e + 1.0, e);
-    Pack<N> f = m - 1.0, s = f / (m + 1.0), z = s * s, p = 1.0 / 23;
-    for (int n = 21; n >= 3; n -= 2) p = p * z + 1.0 / n;
-    // 2 atanh(s) = f - s*(f - 2 z p): keeps the leading term exact
-    Pack<N> r = f - s * (f - 2.0 * z * p);
-    return e * LN2_HIGH + (r + e * LN2_LOW);
+    constexpr int64_t ROOT = 0x3fe6a09e667f3bcdLL, BELOW_ONE = 0x3ff0000000000000LL - ROOT;  // of 1/2
+    Pack<N> e, m;
+    EACH {
+        const Int bits = (Int)x.v[i] + BELOW_ONE;
+        e.v[i] = (Vec)((bits >> 52) | 0x4330000000000000LL) - (0x1p52 + 1023);  // x > 0: the shift is logical
+        m.v[i] = (Vec)((bits & 0xfffffffffffffLL) + ROOT);
+    }
+    const Pack<N> f = m - 1.0, s = f / (m + 1.0), z = s * s, w = z * z;
+    const Pack<N> even = ((0x1.2f0634a5f7592p-3 * w + 0x1.74663fa24cd53p-3) * w + 0x1.24924941f4fcap-2) * w + 0x1.5555555555592p-1;
+    const Pack<N> odd = (0x1.39a1a6f3b88a4p-3 * w + 0x1.c71c520607208p-3) * w + 0x1.999999997fd77p-2;
+    // 2 s = f - s f: keeps the leading term exact
+    return e * 0.6931471805599453 + (f - s * (f - z * (z * odd + even)));
 }
 
 // Exponential for finite x; 0 below -745, infinity above 709.8.

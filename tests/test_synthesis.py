@@ -44,3 +44,12 @@ def test_a_mean_alone_is_not_enough(X):
         private_mean(X, random_state=0, **OPTIONS).sample(3)
     with pytest.raises(ParameterError, match="at least 1"):
         private_dispersion(X, random_state=0, **OPTIONS).sample(0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_records_of_several_matrices(X, size):
+    pairs = np.stack([X, 3.0 * X], axis=1)
+    release = private_dispersion(pairs, random_state=0, **OPTIONS)
+    made = release.sample(size, random_state=1)
+    assert made.shape == (size, 2, 2, 2)
+    assert np.linalg.eigvalsh(made).min() > 0.0

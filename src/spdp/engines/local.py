@@ -17,6 +17,7 @@ from spdp.engines.task import (
     Task,
     Vectors,
     counted,
+    joined,
     nobody,
     thinned,
     totals_of_vectors,
@@ -79,8 +80,7 @@ class LocalHeld(Held):
     def join(self) -> None:
         """Make one block of all, where starting work on a block is what takes time."""
         if self._stride == 1 and len(self._kept) > 1:
-            together = np.concatenate([vectors.Y for vectors in self._kept])
-            self._kept = [Vectors(together, len(together), None)]
+            self._kept = [joined(self._kept)]
             self.look_at(1)
 
     def turned(self, axes: Array) -> Held:

@@ -92,7 +92,7 @@ class Vectors(NamedTuple):
     Y: Array
     m: int
     fault: Fault
-    beside: Beside = Beside()
+    beside: Beside  # no default: vectors made of others must say what became of it
 
     @property
     def rows(self) -> Rows:
@@ -163,6 +163,16 @@ def thinned(vectors: Vectors, stride: int) -> Vectors:
     """Every so many-th of a block's vectors."""
     Y = vectors.Y[::stride].copy()
     columns: Any = (None if part is None else part[::stride] for part in vectors.beside)
+    return Vectors(Y, len(Y), None, Beside(*columns))
+
+
+def joined(blocks: Sequence[Vectors]) -> Vectors:
+    """One block of several, with whatever stands beside their records."""
+    columns: Any = (
+        None if parts[0] is None else np.concatenate(parts)
+        for parts in zip(*(block.beside for block in blocks), strict=True)
+    )
+    Y = np.concatenate([block.Y for block in blocks])
     return Vectors(Y, len(Y), None, Beside(*columns))
 
 

@@ -324,9 +324,12 @@ def _from_mean(release: Release, x: ArrayLike) -> Array:
 
 
 def predict(release: Release, x: ArrayLike) -> Array:
-    """Matrices (m, k, k) that a released regression predicts at covariates (m, p)."""
+    """Matrices (m, k, k) that a released regression predicts at covariates (m, p).
+
+    Of records of several matrices, (m, parts, k, k).
+    """
     c, values = release.certificate, release.values
-    chart = chart_of(c["metric"], c["parts"])
+    chart = chart_of(c["metric"], c["reference_point"], c["parts"])
     y = chart.vector(values["fitted"]) + _from_mean(release, x) @ values["slopes"]
     return np.asarray(chart.matrices(y))
 

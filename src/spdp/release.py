@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.certificate import Certificate, seal_of, strict_json
+from spdp.certificate import STATED, Certificate, seal_of, strict_json
 from spdp.errors import DataError, ParameterError
 from spdp.plain import numbers
 from spdp.privacy.account import Account
@@ -28,7 +28,6 @@ from spdp.verification import Check, checks
 
 __all__ = ["Release", "publish"]
 
-STATED = {"95%": 0.95, "99%": 0.99}  # levels of the bounds in a certificate
 PLAIN = json.JSONEncoder(allow_nan=False)
 CERTIFICATE, REPORT = "certificate.json", "report.html"
 MEAN = "mean"  # name of the value of a mean
@@ -319,7 +318,7 @@ class Release:
         seal = seal_of(self.values, self.certificate)
         key = None if public_key is None else Path(public_key)
         signed = check_signature(seal, self.__dict__["_signature"], key)
-        return [*checks(self.certificate), signed]
+        return [*checks(self.certificate, self.values), signed]
 
     def __repr__(self) -> str:
         c = self.certificate

@@ -37,15 +37,16 @@ records.
 
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from math import sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from spdp.privacy.laws import Spec, law_of, weighted_tails
+from spdp.privacy.laws import Spec, chi2_law, quantiles_at, weighted_tails
 
-__all__ = ["ELLIPSOID_PART", "RETREAT_PART", "Bound", "Number"]
+__all__ = ["ELLIPSOID_PART", "RETREAT_PART", "Bound", "Number", "sampled_sd"]
 
 Array = NDArray[np.float64]
 
@@ -55,6 +56,7 @@ ELLIPSOID_PART, RETREAT_PART = 0.9, 0.05
 # Standard deviations that the noise of a number stays below, but for 7·10⁻⁶, and the
 # share of the risk that is left where that may fail: for confidences up to 0.998.
 SURE, SURE_PART = 4.5, 0.99
+UPPER = 2.0  # standard deviations by which an excess is taken to be larger than measured
 LARGEST = 1e300  # where nothing is known to limit the distance
 GRID = np.geomspace(1.0, 1e-6, 100)  # of 1 − 2t·max w in Chernoff's bound
 # Points of a tabulated law, its least tail, and the accuracy of that tail.
@@ -132,6 +134,11 @@ class Bound:
         """Of a value that was moved by ``shift`` after noise of this law was added."""
         return cls(law, 0.0, 0.0, shift, 0.0, LARGEST, 1.0)
 
+    @classmethod
+    def certain(cls, d: int, distance: float) -> "Bound":
+        """A distance that is not exceeded, whatever the noise: there is none in it."""
+        return cls(chi2_law(d, 0.0), 0.0, 0.0, 0.0, distance, distance, 1.0)
+
     def moved(self, shift: float) -> "Bound":
         """The bound after the value was moved once more."""
         return replace(self, shift=self.shift + shift) if shift else self
@@ -152,6 +159,20 @@ class Bound:
         return asdict(self)
 
 
+def sampled_sd(excess: float, sd: float, reach: float, n: float) -> float:
+    r"""Standard deviation of a measured mean excess about the population's.
+
+    The excess h ≥ 0 of a record is at most ``reach``, so Var h ≤ E h² ≤ reach·E h: over
+    n records drawn independently, noise and sampling together have a variance of at
+    most sd² + reach·e/n, for e = E h. As e itself is not known, it is taken to be the
+    largest that lies no more than two such standard deviations above ``excess``.
+    """
+    seen, part = max(excess, 0.0), UPPER**2 * reach / n
+    # e − seen = 2·√(sd² + reach·e/n), squared
+    e = seen + 0.5 * part + sqrt(seen * part + 0.25 * part**2 + (UPPER * sd) ** 2)
+    return sqrt(sd**2 + reach * min(e, reach) / n)
+
+
 def noise_reaches(law: Spec, risks: Array) -> Array:
     """Distances that ‖N‖ exceeds with probability at most ``risks``.
 
@@ -159,7 +180,7 @@ def noise_reaches(law: Spec, risks: Array) -> Array:
     was tabulated, or Chernoff's bound for risks below its accuracy.
     """
     if law["family"] != "weighted-chi2":
-        return np.asarray(np.sqrt(law_of(law).ppf(1.0 - risks)))
+        return np.asarray(np.sqrt(quantiles_at(law, 1.0 - risks)))
     squares, tails = _table(tuple(law["weights"]))
     place = np.searchsorted(-tails, -risks)  # the first whose tail is at most the risk
     far = [_chernoff(np.asarray(law["weights"]), risk) for risk in risks]

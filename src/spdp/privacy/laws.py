@@ -21,6 +21,7 @@ __all__ = [
     "mean_law",
     "mean_of",
     "quantiles",
+    "quantiles_at",
     "stretched_laplace_law",
     "weighted_chi2_law",
     "weighted_tails",
@@ -100,6 +101,11 @@ def law_of(spec: Spec) -> Law:
 def mean_of(spec: Spec) -> float:
     """Expectation of a law, without building it."""
     return float(_family(spec).mean(spec))
+
+
+def quantiles_at(spec: Spec, p: Array) -> Array:
+    """Quantiles of a law, without building it."""
+    return np.asarray(_family(spec).quantile(spec, p))
 
 
 def quantiles(spec: Spec) -> dict[str, float]:

@@ -26,30 +26,15 @@ from spdp.engines import Engine
 from spdp.errors import ParameterError
 from spdp.frame import Frame
 from spdp.privacy.account import Seed
-from spdp.privacy.bounds import Bound
-from spdp.privacy.laws import weighted_chi2_law
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, MomentSum
 from spdp.release import Release, publish
+from spdp.statements import JOINT, UNMEASURED
 from spdp.statistics.search.classes import ClassSearch, FoundClasses, whole_domain
 from spdp.statistics.search.outside import warn_outside
 from spdp.statistics.setting import Setting, prepare
 
 __all__ = ["check_classes", "private_class_means"]
-
-JOINT_LAW = (
-    "the whole error of all class means together, the root of the sum of their squared "
-    "distances; the stated law is that of the noise, an upper bound, since bringing means back "
-    "into the domain only brings them closer. It does not cover the covariance"
-)
-NO_LAW = (
-    "nothing: means were clipped and shrunk by amounts that were not measured, and no bound on "
-    "their error is proven"
-)
-UNSEEN = (
-    "nothing: a class too small to be seen under the noise was given the overall mean, whose "
-    "distance to its own is not known"
-)
 
 
 def private_class_means(
@@ -88,7 +73,7 @@ def private_class_means(
         Second moments within the classes to release as well; at the same budget, they
         cost the means a factor of at most √2 in noise of their counts.
     method : "auto", "oneshot" or "adaptive"
-        One query over the whole domain, whose error law is known; or a private search
+        One query over the whole domain, whose error has a bound; or a private search
         for the classes first (:mod:`spdp.statistics.search.classes`). "auto" takes the
         latter where the number of records is public and d ≥ 3.
     epsilon, delta, domain, metric, adjacency, groups, on_invalid, ledger, label,
@@ -208,7 +193,7 @@ def _publish(
     """Say what the answers mean."""
     account, chart = setting.account, setting.chart
     unseen = [name for name, seen in zip(names, found.seen, strict=True) if not seen]
-    account.note(classes=names, unseen=unseen)
+    account.note(classes=names, unseen=unseen, counts=found.counts.tolist())
     if found.outside is not None and found.outside.clearly:
         warn_outside(found.outside.share, account.unit)
     y = np.array([chart.project(mean, setting.region) for mean in found.means])
@@ -222,11 +207,11 @@ def _publish(
     return publish(
         account,
         values,
-        _error(found, float(np.linalg.norm(z - y))),
+        None if found.bound is None else found.bound.moved(float(np.linalg.norm(z - y))),
         statistic="class-means",
         method=method.value,
         estimand=class_estimand(chart.distance, account.unit),
-        error_statement=_covers(found),
+        error_statement=UNMEASURED if found.bound is None else JOINT,
         n=n if count is not None else None,
         n_estimate=None if count is not None else divisor,
         sensitivity=last["sensitivity"] * step / divisor,
@@ -235,17 +220,3 @@ def _publish(
         outside=None if found.outside is None else found.outside.describe(),
         **setting.facts(),
     )
-
-
-def _error(found: FoundClasses, shift: float) -> Any:
-    """The law of the means' joint error, or a bound, where there is one."""
-    if found.variances is None:
-        return None
-    law = weighted_chi2_law(found.variances)
-    return Bound.shifted(law, shift) if shift else law
-
-
-def _covers(found: FoundClasses) -> str:
-    if not found.seen.all():
-        return UNSEEN
-    return NO_LAW if found.variances is None else JOINT_LAW

@@ -49,6 +49,7 @@ from spdp.queries import (
     VectorSum,
 )
 from spdp.release import Release, publish
+from spdp.statements import REGRESSION
 from spdp.statistics.counted import countable
 from spdp.statistics.search import Search
 from spdp.statistics.search.outside import warn_outside
@@ -69,13 +70,6 @@ FIRST_BALL, LAST_BALL = 1.3, 1.5  # radius over the typical distance
 # Covariances of the covariates, over their squared ranges, are at least this, and at
 # least so many standard deviations of their noise: smaller ones cannot be told from 0.
 LEAST_SPREAD, RIDGE = 0.01, 3.0
-
-ERROR_STATEMENT = (
-    "the last noise in a prediction at x: each of its {d} coordinates has variance (1, x − at)"
-    "·noise·(1, x − at)ᵀ, given the released Gram matrix of the covariates. It does not cover "
-    "shrinkage of slopes, noise in the Gram matrix, nor clipping of residuals to the released "
-    "ball, which leaves a part of the first fit's error: up to about as much again was seen"
-)
 
 
 def private_regression(
@@ -302,7 +296,7 @@ def _publish(setting: Setting, search: Search, fit: _Fit, limits: Array) -> Rele
         statistic="regression",
         method="adaptive",
         estimand=estimand_of("regression", chart.distance, account.unit, fit.p),
-        error_statement=ERROR_STATEMENT.format(d=search.d),
+        error_statement=REGRESSION.format(d=search.d),
         n=search.n if public else None,
         n_estimate=None if public else float(search.n),
         sensitivity=last["sensitivity"] * step / search.n,

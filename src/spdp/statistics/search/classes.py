@@ -31,6 +31,8 @@ from spdp.engines import Held
 from spdp.frame import Frame
 from spdp.kernels import Region
 from spdp.privacy.account import Account
+from spdp.privacy.bounds import Bound
+from spdp.privacy.joint import joint_bound, joint_law
 from spdp.queries import (
     RECORD_NORM,
     WHOLE,
@@ -66,15 +68,15 @@ class FoundClasses:
     """What was found of the classes, in a chart's coordinates.
 
     ``covariance`` is that within the classes, (d, d) or its diagonal (d,), or None.
-    ``seen`` says which classes stand on records of their own. ``variances`` are
-    those of the error's coordinates, where nothing was clipped or shrunk.
+    ``seen`` says which classes stand on records of their own. ``bound`` is that on the
+    means' joint error, where nothing was clipped or shrunk.
     """
 
     means: Array  # (C, d)
     counts: Array  # (C,)
     covariance: Array | None
     seen: NDArray[np.bool_]
-    variances: Array | None = None
+    bound: Bound | None = None
     outside: Outside | None = None
 
 
@@ -306,11 +308,8 @@ def whole_domain(found: Moments, region: Region, outside: Outside | None = None)
     if found.second.size:
         second = found.second[0] / total - between(counts / total, offsets, found.second.ndim)
         covariance = raised(second, found.second_sd / total)
-    variances = None
-    if seen.all():
-        # along the mean the count's noise adds to that of the sum
-        sigma = (found.sum_sd / counts)[:, None]
-        along = (found.count_sd * region.radius / counts)[:, None]
-        rest = np.repeat(sigma**2, means.shape[1] - 1, axis=1)
-        variances = np.hstack([rest, sigma**2 + along**2]).ravel()
-    return FoundClasses(means, counts, covariance, seen, variances, outside)
+    law = joint_law(counts, means.shape[1], found.sum_sd, found.count_sd, region.radius)
+    # rows that count in part are rounded each: so many of them to one that counts fully
+    rounding = 2.0 * region.radius / RECORD_NORM * max(1.0, total / float(counts.min()))
+    bound = joint_bound(law, means - region.center, seen, region.radius, rounding)
+    return FoundClasses(means, counts, covariance, seen, bound, outside)

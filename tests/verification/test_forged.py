@@ -210,3 +210,15 @@ def test_arrays_beside_the_certificate_are_found(releases, tmp_path):
     assert "arrays" in {check.name for check in loaded.verify() if not check.ok}
     swapped = Release(release.values | {"mean": np.eye(3)}, release.certificate)
     assert "values" in {check.name for check in swapped.verify() if not check.ok}
+
+
+ODD = (None, -1.5, "x", [3], {"x": None})
+
+
+def test_nonsense_raises_nothing(releases):
+    for name, release in releases.items():
+        c = release.certificate
+        for field in c.keys() - {"k", "versions", "created", "seed", "reference"}:
+            for odd in ODD:
+                found = checks(c | {field: odd}, release.values)
+                assert len(found) > 12, (name, field, odd)

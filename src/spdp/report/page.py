@@ -1,17 +1,19 @@
 """One self-contained HTML page about a release: no script, nothing to be loaded."""
 
 import json
+import re
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spdp.certificate import seal_of
 from spdp.errors import DataError
 from spdp.release import Release
 from spdp.report import figures, words
 
-__all__ = ["html_report"]
+__all__ = ["html_report", "says_the_same"]
 
 MOST = 12  # matrices that are drawn
 LEVELS = (5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 98, 99)  # of the curve, in percent
@@ -22,6 +24,18 @@ def html_report(release: Release) -> str:
 
     All texts are escaped by the template; only the pictures drawn here are markup.
     """
+    return _page(release, _figures(release))
+
+
+def says_the_same(page: str, release: Release) -> bool:
+    """Whether a page's words are those of a release; its pictures are not compared.
+
+    Words may differ between versions of spdp.
+    """
+    return re.sub(r"<figure>.*?</figure>\n", "", page, flags=re.DOTALL) == _page(release, [])
+
+
+def _page(release: Release, pictures: list[tuple[str, str]]) -> str:
     c = release.certificate
     return str(
         _template().render(
@@ -31,9 +45,10 @@ def html_report(release: Release) -> str:
             accuracy=words.accuracy(c),
             coverage=words.coverage(c),
             facts=words.facts(c) | {"created": c["created"]},
-            figures=_figures(release),
+            figures=pictures,
             steps=[_step(step, c["mu"]) for step in c["steps"] or []],
             certificate=json.dumps(c, indent=2, ensure_ascii=False),
+            seal=seal_of(release.values, c),
         )
     )
 

@@ -84,7 +84,7 @@ class Principal:
     trusted: float
     bound: Bound
     sampling: Array  # variances of noise and sampling, along their principal axes
-    far: float  # distance to the centre that no record exceeds
+    taken: Taken
     radius: float
     sigma: float
     number: Number  # of records
@@ -138,7 +138,7 @@ class Axes(Search):
             trusted,
             bound,
             sampling,
-            taken.far,
+            taken,
             radius,
             sigma,
             number,
@@ -295,7 +295,7 @@ def _publish(setting: Setting, found: Principal, facts: dict[str, Any]) -> Relea
         estimand=mean_estimand(chart.distance, unit) + COMPONENTS_TOO,
         error_statement=PCA.format(unit=unit.value, trusted=found.trusted),
         error_bound_population=population_bound(
-            bound, found.sampling, found.far, found.number, chart.distance, unit
+            bound, found.sampling, found.taken.far, found.number, chart.distance, unit
         ),
         n=None if setting.private_count else int(n),
         n_estimate=n if setting.private_count else None,

@@ -10,7 +10,7 @@ that the domain was chosen without looking at them, that each person owned one r
 ``table`` has a line for each statistic: what it may release, ask and say.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from numpy.typing import NDArray
@@ -50,6 +50,7 @@ WRONG = (
     TypeError,
     AttributeError,
     ArithmeticError,
+    MemoryError,
 )
 
 
@@ -58,22 +59,25 @@ def checks(certificate: Fields, values: Mapping[str, NDArray[Any]] | None = None
 
     With ``values``, also what it states of those.
     """
-    results: list[Check] = []
-    for check in CHECKS:
-        try:
-            results.extend(check(certificate))
-        except WRONG as e:
-            name = check.__name__.replace("_", " ")
-            results.append(Check(name, False, f"cannot be recomputed: {e!r}"))
-    return results if values is None else [*results, *_values(certificate, values)]
+    results = [result for check in CHECKS for result in _asked(check, certificate)]
+    if values is not None:
+        results += _asked(_speaks_of, certificate, values)
+    return results
 
 
-def _values(c: Fields, values: Mapping[str, NDArray[Any]]) -> list[Check]:
+def _asked(check: Callable[..., Iterator[Check]], *args: Any) -> list[Check]:
+    """What a check finds; one that cannot be made has failed."""
+    try:
+        return list(check(*args))
+    except WRONG as error:
+        name = check.__name__.strip("_").replace("_", " ")
+        return [Check(name, False, f"cannot be recomputed: {error!r}")]
+
+
+def _speaks_of(c: Fields, values: Mapping[str, NDArray[Any]]) -> Iterator[Check]:
     """What is released is what the certificate speaks of."""
     found = {name: list(array.shape) for name, array in values.items()}
-    results = [Check("values", found == c["arrays"], f"arrays {found}")]
-    stated = c["steps"][-1].get("counts") if c["steps"] else None
-    if c["statistic"] == "class-means" and "counts" in values:
-        same = stated == values["counts"].tolist()
-        results.append(Check("counts", same, "of the classes, as in the last step"))
-    return results
+    yield Check("values", found == c["arrays"], f"arrays {found}")
+    if c["statistic"] == "class-means":
+        same = c["steps"][-1]["counts"] == values["counts"].tolist()
+        yield Check("counts", same, "of the classes, as in the last step")

@@ -1,7 +1,7 @@
 """Names and shapes of what a statistic releases, the value first.
 
-Numbers that a certificate is free to choose (of classes, components, covariates) are
-read off the shapes themselves, and checked elsewhere.
+Numbers that a certificate is free to choose are read off the shapes themselves (of
+components and covariates), or off the last step (of classes).
 """
 
 from spdp.statements import DISTANCES
@@ -46,7 +46,7 @@ def of_pca(c: Fields) -> Shapes:
 
 
 def of_classes(c: Fields) -> Shapes:
-    d, C = dimension(c), max(c["arrays"]["means"][0], 1)
+    d, C = dimension(c), len(c["steps"][-1]["classes"])
     second = [d] * min(len(c["arrays"].get("covariance", ())), 2)
     covariance = [("covariance", second)] if "covariance" in c["arrays"] else []
     return [("means", [C, *_record(c)]), ("counts", [C]), *covariance]

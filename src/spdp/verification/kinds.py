@@ -98,7 +98,7 @@ def pca_kinds(c: Fields) -> Kinds:
 
 def class_kinds(c: Fields) -> Kinds:
     region = region_in(c)
-    frame, C = Frame.plain(region.center), c["arrays"]["means"][0]
+    frame, C = Frame.plain(region.center), len(c["steps"][-1]["classes"])
     second = ("none", "diagonal", "full")[len(c["arrays"].get("covariance", ()))]
     kinds: Kinds = {"moments": MomentSum("", frame, 1.0, C, second)}
     if c["method"] == Method.ADAPTIVE:

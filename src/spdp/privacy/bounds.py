@@ -164,13 +164,11 @@ def sampled_sd(excess: float, sd: float, reach: float, n: float) -> float:
 
     The excess h ≥ 0 of a record is at most ``reach``, so Var h ≤ E h² ≤ reach·E h: over
     n records drawn independently, noise and sampling together have a variance of at
-    most sd² + reach·e/n, for e = E h. As e itself is not known, it is taken to be the
-    largest that lies no more than two such standard deviations above ``excess``.
+    most sd² + reach·e/n, for e = E h. As e itself is not known, it is taken to be two
+    standard deviations of its noise above ``excess``.
     """
-    seen, part = max(excess, 0.0), UPPER**2 * reach / n
-    # e − seen = 2·√(sd² + reach·e/n), squared
-    e = seen + 0.5 * part + sqrt(seen * part + 0.25 * part**2 + (UPPER * sd) ** 2)
-    return sqrt(sd**2 + reach * min(e, reach) / n)
+    e = min(max(excess + UPPER * sd, 0.0), reach)
+    return sqrt(sd**2 + reach * e / n)
 
 
 def noise_reaches(law: Spec, risks: Array) -> Array:

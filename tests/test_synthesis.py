@@ -94,3 +94,12 @@ def test_what_holds_no_spread_is_refused(X):
         private_regression(X, x, ranges=(0, 1), random_state=0, **OPTIONS).sample(3)
     with pytest.raises(AttributeError, match="released covariance"):
         private_median(X, random_state=0, **OPTIONS).sample(3)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_records_of_several_matrices(X, size):
+    pairs = np.stack([X, 3.0 * X], axis=1)
+    release = private_dispersion(pairs, random_state=0, **OPTIONS)
+    made = release.sample(size, random_state=1)
+    assert made.shape == (size, 2, 2, 2)
+    assert np.linalg.eigvalsh(made).min() > 0.0

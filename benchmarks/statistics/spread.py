@@ -158,7 +158,10 @@ def coverage_row(name, known, n, epsilon, draws, kind):
         one = search(kind, drawn, epsilon, seed)
         found = one.find() if kind is Spreads else one.find(P)
         error = np.linalg.norm(found.y - truth)
-        reaches.append(population_bound(found.bound, found.sampling, "", Unit.RECORD)["95%"])
+        stated = population_bound(
+            found.bound, found.sampling, found.taken.far, found.number, "", Unit.RECORD
+        )
+        reaches.append(stated["95%"])
         hits += error <= reaches[-1]
         without += error <= found.bound.at()
     what = "spread" if kind is Spreads else "covariance"

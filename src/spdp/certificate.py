@@ -22,22 +22,21 @@ from numpy.typing import NDArray
 
 from spdp.choices import Unit
 from spdp.errors import DataError
+from spdp.statements import EXACT_LAW
 
 __all__ = [
     "Certificate",
     "class_estimand",
     "estimand_of",
     "mean_estimand",
+    "population_estimand",
     "seal_of",
     "strict_json",
 ]
 
 SCHEMA = 3
+STATED = {"95%": 0.95, "99%": 0.99}  # levels of the bounds that are stated
 LARGEST = 1.7976931348623157e308  # a float64 number; infinities and NaN are above
-EXACT_LAW = "the whole error; its law is exact"
-MOVED = (
-    "the noise, and how far the value was moved to be a positive definite matrix of float64 numbers"
-)
 
 
 ESTIMAND = "the {distance} Fréchet mean of {whom}, each clipped to the domain"
@@ -58,6 +57,17 @@ def mean_estimand(distance: str, unit: str | None, most: int | None = None) -> s
     """
     whom = WHOM.get(unit or "", WHOM[Unit.RECORD]) if most is None else WEIGHTED.format(most=most)
     return ESTIMAND.format(distance=distance, whom=whom)
+
+
+POPULATION = (
+    "the {distance} Fréchet mean of the population, each {unit} clipped to the domain; assumed: "
+    "{unit}s drawn independently, and enough of them for the normal limit"
+)
+
+
+def population_estimand(distance: str, unit: str) -> str:
+    """What a mean estimates beyond the records at hand, in words."""
+    return POPULATION.format(distance=distance, unit=unit)
 
 
 OTHERS = {
@@ -171,6 +181,8 @@ def _problems(content: dict[str, Any]) -> Iterator[str]:
     for name, hint in hints.items():
         if not _fits(content[name], hint):
             yield f"its certificate's {name} is {content[name]!r:.80}, not {_in_words(hint)}"
+    if content["squared_error_law"] is not None and content["error_bound_parts"] is not None:
+        yield "its certificate states two errors: a law, and the parts of a bound"
 
 
 def _fits(value: Any, hint: Any) -> bool:

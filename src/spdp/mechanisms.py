@@ -31,7 +31,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from spdp.blocks import matrix_stack
-from spdp.certificate import EXACT_LAW, MOVED
 from spdp.charts import chart_of
 from spdp.choices import positive
 from spdp.errors import ParameterError
@@ -45,6 +44,7 @@ from spdp.privacy.laws import Spec, chi2_law, gamma_square_law, law_of
 from spdp.privacy.ledger import Ledger
 from spdp.queries import Stated
 from spdp.release import Release, publish
+from spdp.statements import ASSUMED, EXACT_LAW, MOVED, SUMMARY
 
 __all__ = ["ExtrinsicGaussian", "RiemannianLaplace", "TangentGaussian"]
 
@@ -156,9 +156,9 @@ class _Mechanism(ABC):
             account,
             value,
             Bound.shifted(law, shift) if shift else law,
-            adjacency="as assumed by the stated sensitivity",
+            adjacency=ASSUMED,
             metric=self.metric,
-            estimand="the stated summary",
+            estimand=SUMMARY,
             distance=self.distance,
             k=k,
             sensitivity=self.sensitivity,

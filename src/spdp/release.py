@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.certificate import Certificate, seal_of, strict_json
+from spdp.certificate import STATED, Certificate, seal_of, strict_json
 from spdp.errors import DataError, ParameterError
 from spdp.plain import numbers
 from spdp.privacy.account import Account
@@ -27,7 +27,6 @@ from spdp.words import check_names
 
 __all__ = ["CERTIFICATE", "REPORT", "MissingArray", "Release", "publish"]
 
-STATED = {"95%": 0.95, "99%": 0.99}  # levels of the bounds in a certificate
 PLAIN = json.JSONEncoder(allow_nan=False)
 MEAN = "mean"  # name of the value of a mean
 
@@ -288,7 +287,7 @@ class Release:
         seal = seal_of(self.values, self.certificate)
         key = None if public_key is None else Path(public_key)
         signed = check_signature(seal, self.__dict__["_signature"], key)
-        return [*checks(self.certificate), signed]
+        return [*checks(self.certificate, self.values), signed]
 
     def __repr__(self) -> str:
         c = self.certificate

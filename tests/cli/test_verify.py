@@ -51,6 +51,24 @@ def test_another_matrix_fails(run, published):
     assert run("verify", "out")[0] == 6
 
 
+def test_a_page_that_says_something_else_fails(run, data, budget, tmp_path):
+    """The seal does not cover the page beside a release: its words are compared."""
+    assert run("mean", data, *budget, "--radius", "2", "-o", "out", "--report")[0] == 0
+    code, out, _ = run("verify", "out")
+    assert code == 0
+    assert "report.html" in out
+    page = tmp_path / "out" / "report.html"
+    text = page.read_text()
+    assert json.loads((tmp_path / "out" / "certificate.json").read_text())["sha256"] in text
+    for edited in (text.replace("ε = 1", "ε = 0.01"), text.replace("</main>", "ε = 0.01</main>")):
+        assert edited != text
+        page.write_text(edited)
+        code, out, _ = run("verify", "out")
+        assert code == 6
+        assert "certificate.json" in out
+        assert run("verify", "out", "--json")[0] == 6
+
+
 def test_texts_of_a_certificate_are_no_markup_and_no_escapes(run, published):
     file = published / "certificate.json"
     content = json.loads(file.read_text())

@@ -7,7 +7,14 @@ import sys
 import numpy as np
 import pytest
 
-from spdp import EigenvalueBounds, kernels, private_median
+from spdp import EigenvalueBounds, kernels, private_difference, private_median
+from spdp.charts import chart_of
+from spdp.choices import OnInvalid
+from spdp.data.columns import beside
+from spdp.data.source import as_source
+from spdp.engines.local import LocalEngine, LocalHeld
+from spdp.frame import Frame
+from spdp.queries import CrossSum, MomentSum, Trend
 
 LIMITED = """
 import resource, sys, numpy as np
@@ -58,3 +65,42 @@ def test_no_records_are_a_dataset_where_their_number_is_private(n):
     domain = EigenvalueBounds(0.1, 10.0)
     release = private_median(X, domain=domain, adjacency="add-remove", **options)
     assert release.value.shape == (2, 2)
+
+
+class Joined(LocalEngine):
+    """Makes one block of all, as the engine of a GPU does."""
+
+    def hold(self, source, task, keep_bytes):
+        held = LocalHeld(self, source, task, keep_bytes)
+        held.join()
+        assert len(held._kept) == 1
+        return held
+
+
+def test_blocks_are_joined_with_all_that_stands_beside_them(monkeypatch):
+    """Labels and covariates too: a query sums the same integers over either."""
+    monkeypatch.setattr("spdp.data.source.BLOCK_BYTES", 1 << 12)
+    rng = np.random.default_rng(0)
+    A, label = rng.standard_normal((2000, 2, 5)), rng.integers(0, 2, 2000)
+    X = A @ A.swapaxes(1, 2) / 5 + 0.2 * np.eye(2)
+    source = beside(as_source(X), label=label, x=rng.uniform(0.0, 1.0, 2000))
+    chart, totals = chart_of("logeuclid"), []
+    region = EigenvalueBounds(0.05, 20.0).region(2, chart)
+    trend = Trend(np.zeros(1), np.ones(1), np.zeros((2, 3)))
+    for engine in (LocalEngine(), Joined()):
+        task = engine.task(source, chart, region, OnInvalid.RAISE, (0, 1), np.array([[0.0, 1.0]]))
+        held = engine.hold(source, task, 1 << 30)
+        moments = MomentSum("", Frame.plain(region.center), region.radius, 2)
+        crossed = CrossSum("", trend, region.radius)
+        totals.append([held.total(query, True) for query in (moments, crossed)])
+        assert held.m == held.n == 2000
+    for one, other in zip(*totals, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_classes_survive_joining(monkeypatch):
+    monkeypatch.setattr("spdp.data.source.BLOCK_BYTES", 1 << 12)
+    X, y = np.tile(np.eye(2), (900, 1, 1)), np.arange(900) % 3 // 2
+    options = {"epsilon": 4.0, "delta": 1e-6, "domain": EigenvalueBounds(0.1, 10.0)}
+    release = private_difference(X, y, classes=(0, 1), engine=Joined(), **options)
+    np.testing.assert_allclose(release.values["counts"], [600, 300], atol=60)

@@ -45,3 +45,15 @@ def test_persons(data):
     model.fit(X, x, groups=np.arange(4000) // 2)
     assert model.certificate_["unit"] == "person"
     assert model.certificate_["n"] == 2000
+
+
+def test_records_of_several_matrices(data):
+    X, x = data
+    pairs = np.stack([X, 2.0 * X], axis=1)
+    model = PrivateGeodesicRegression((0, 100), 4.0, 1e-6, DOMAIN).fit(pairs, x)
+    found = model.predict([30.0, 70.0])
+    assert found.shape == (2, 2, 3, 3)
+    np.testing.assert_allclose(found[:, 1], 2.0 * found[:, 0], rtol=0.2, atol=0.1)
+    assert model.score(pairs, x) > 0.9
+    with pytest.raises(InvalidMatrixError, match=r"expected \(n, 2, 3, 3\)"):
+        model.score(X, x)

@@ -168,3 +168,18 @@ def test_many_records_at_a_corner_are_told():
     X = np.tile(1e-6 * np.eye(2), (2000, 1, 1))
     with pytest.warns(OutsideDomain):
         private_median(X, **BUDGET)
+
+
+def test_the_bound_of_classes_too_small_to_be_seen_is_certain_at_every_level():
+    """No law of noise: the largest distance there is, for small confidences too."""
+    Y = np.zeros((8, 3))
+    Y[:, 0] = np.where(np.arange(8) % 2, 3.0, -3.0)
+    options = BUDGET | {"domain": EigenvalueBounds(0.02, 50.0)}
+    for seed in range(20):
+        release = private_difference(
+            matrices(Y), np.arange(8) % 2, classes=(0, 1), random_state=seed, **options
+        )
+        error = np.linalg.norm(release.value - [-6.0, 0.0, 0.0])
+        assert error <= release.error_bound(0.02) <= release.error_bound(0.99)
+        assert release.error_bound(0.02) == release.error_bound(0.3)
+        assert all(check.ok for check in release.verify())

@@ -98,6 +98,23 @@ def test_the_law_of_one_shot_holds_and_not_a_narrower_one(data):
     assert narrow < 0.6 * 150
 
 
+@pytest.mark.parametrize("sizes", [(1,), (20, 20), (35, 35), (400, 20), (400, 3)])
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_the_joint_bound_is_stated_always_and_covers(sizes, level):
+    """Also where classes are seen in some runs only, which depends on the noise."""
+    n, C, runs = sum(sizes), len(sizes), 120
+    X, y = np.exp(3.9) * np.ones((n, 1, 1)), np.repeat(np.arange(C), sizes)
+    options = {"epsilon": 1.0, "delta": 1e-6, "domain": EigenvalueBounds(0.02, 50.0)}
+    missed = 0
+    for seed in range(runs):
+        release = private_class_means(
+            X, y, classes=range(C), method="oneshot", random_state=seed, **options
+        )
+        error = np.linalg.norm(np.log(release.values["means"].ravel()) - 3.9)
+        missed += error > release.error_bound(level) * (1 + 1e-9)
+    assert missed <= runs * (1 - level) + 3 * np.sqrt(runs * level * (1 - level))
+
+
 def test_adaptive_says_what_is_bounded_and_what_is_not(data):
     X, y = data
     release = private_class_means(X, y, classes=[0, 1, 2], **OPTIONS)
@@ -149,7 +166,9 @@ def test_a_class_too_small_to_be_seen_has_the_overall_mean(data, method):
         X, y, classes=[0, 1, 2, 9], method=method, random_state=1, **OPTIONS
     )
     assert release.certificate["steps"][-1]["unseen"] == [9]
-    assert "overall mean" in release.certificate["error_statement"]
+    if method == "oneshot":
+        assert "overall mean" in release.certificate["error_statement"]
+        assert release.error_bound() > DOMAIN.region(3).radius
     means = vecd(logm(release.values["means"]))
     overall = np.average(means[:3], axis=0, weights=release.values["counts"][:3])
     np.testing.assert_allclose(means[3], overall, atol=0.2)

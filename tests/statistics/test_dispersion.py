@@ -162,7 +162,9 @@ def covered(n, epsilon, draws, kind):
         found = find(vectors(n, seed=[n, seed], heavy=True), epsilon, seed)
         reach = found.bound.at()
         if kind == "population":
-            reach = population_bound(found.bound, found.sampling, "", Unit.RECORD)["95%"]
+            reach = population_bound(
+                found.bound, found.sampling, found.taken.far, found.number, "", Unit.RECORD
+            )["95%"]
         hits += np.linalg.norm(found.y - center) <= reach
     return hits / draws
 

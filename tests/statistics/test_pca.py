@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from replay import Caught, audit, datasets
 
-from spdp import Ball, Release, private_pca
+from spdp import Ball, EigenvalueBounds, Release, private_pca
 from spdp.charts import chart_of
 from spdp.engines.local import HeldArray
 from spdp.errors import ParameterError, TooNoisy
@@ -165,3 +165,30 @@ def test_components_hold_what_is_certain_where_the_number_is_private():
         assert np.linalg.norm(
             chart_of("logeuclid").vector(release.value) - Y.mean(axis=0)
         ) <= release.error_bound(0.99)
+
+
+def far_minority(n, share, rng):
+    """Records of which a share lies far from the others: n vectors, and their mean."""
+    far = rng.random(n) < share
+    Y = 0.02 * rng.standard_normal((n, 1))
+    Y[:, 0] += np.where(far, -3.7, 0.2)
+    return Y, 0.2 - 3.9 * share
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1])
+def test_the_bound_for_the_population_covers_where_a_minority_lies_far(share):
+    """Pulled to the ellipsoid it shows no variance, but its number varies."""
+    rng, domain, hits = np.random.default_rng(1), EigenvalueBounds(0.02, 50.0), 0
+    for seed in range(80):
+        Y, mean = far_minority(5000, share, rng)
+        release = private_pca(
+            np.exp(Y)[:, :, None],
+            n_components=1,
+            epsilon=16.0,
+            delta=1e-6,
+            domain=domain,
+            random_state=seed,
+        )
+        error = abs(float(np.log(release.value[0, 0])) - mean)
+        hits += error <= release.population_bound(0.95)
+    assert hits >= 0.9 * 80

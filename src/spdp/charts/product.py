@@ -94,16 +94,18 @@ class Product(Chart):
         return [np.asarray(np.kron(each, block), float) for block in self.base.blocks(k)]
 
     def at_edge(self, Y: Array, region: Region, kernels: Kernels) -> NDArray[np.bool_]:
-        each = self.base.at_edge(
-            self._cut(Y).reshape(-1, Y.shape[1] // self.parts), self.one(region), kernels
-        )
-        return np.asarray(each.reshape(len(Y), -1).any(axis=1))
+        flat = Y.reshape(len(Y) * self.parts, Y.shape[1] // self.parts)
+        each = self.base.at_edge(flat, self.one(region), kernels)
+        return np.asarray(each.reshape(len(Y), self.parts).any(axis=1))
 
     def project(self, v: Array, region: Region) -> Array:
-        parts = zip(self._cut(v), region.center.reshape(self.parts, -1), strict=True)
+        """Part by part, of a vector (d,) or of vectors (..., d)."""
+        each = np.moveaxis(self._cut(v), -2, 0)
+        parts = zip(each, region.center.reshape(self.parts, -1), strict=True)
         one = self.one(region)
         return np.concatenate(
-            [self.base.project(part, one._replace(center=center)) for part, center in parts]
+            [self.base.project(part, one._replace(center=center)) for part, center in parts],
+            axis=-1,
         )
 
     def one(self, region: Region) -> Region:
@@ -116,7 +118,7 @@ class Product(Chart):
         return region._replace(center=center, radius=region.radius * sqrt(self.parts))
 
     def _cut(self, v: Array) -> Array:
-        return v.reshape(*v.shape[:-1], self.parts, -1)
+        return v.reshape(*v.shape[:-1], self.parts, v.shape[-1] // self.parts)
 
 
 def _any(status: Codes, m: int) -> Codes:

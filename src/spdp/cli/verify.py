@@ -1,7 +1,7 @@
 """``spdp verify``: was a release edited, and do its numbers agree with each other?"""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,9 @@ from spdp.cli.output import console, print_json
 from spdp.cli.spelling import VERIFICATION_FAILED, in_words, printable
 from spdp.errors import DataError
 
+if TYPE_CHECKING:
+    from spdp.release import Release
+
 __all__ = ["verify"]
 
 SEALED = "the matrix and its certificate are what was sealed"
@@ -17,6 +20,13 @@ PASSED = "Verified: the release was not edited, and its numbers agree."
 SIMULATED = "a seeded simulation, NOT private: not to be published as a private release"
 FAILED = "Verification FAILED: do not rely on this release."
 NOT_SIGNED = "Nor who made the release: that takes its maker's public key (pass --key)."
+SAYS_THE_SAME = "its words are those of this release; neither they nor its pictures are sealed"
+SAYS_ELSE = (
+    "its words are not those of this release: it was edited, or is of another release or another "
+    "version of spdp. Rely on certificate.json"
+)
+NOT_COMPARED = "not covered by the seal, nor compared with what is: {why}"
+OTHER_VERSION = "the release is of another version of spdp"
 Row = tuple[str, bool, str]
 
 
@@ -48,7 +58,7 @@ def _limits(key: Path | None) -> list[str]:
 
 
 def _checks(directory: Path, key: Path | None) -> list[Row]:
-    from spdp.release import CERTIFICATE, MissingArray, Release
+    from spdp.release import CERTIFICATE, REPORT, MissingArray, Release
 
     if not (directory / CERTIFICATE).is_file():
         raise DataError(f"{directory}: does not hold a release, {CERTIFICATE} is not there")
@@ -61,7 +71,24 @@ def _checks(directory: Path, key: Path | None) -> list[Row]:
     rows: list[Row] = [("seal", True, SEALED), *release.verify(key)]
     if not release.certificate["private"]:
         rows.append(("guarantee", False, SIMULATED))
+    if (directory / REPORT).is_file():
+        rows.append(_page(directory / REPORT, release))
     return rows
+
+
+def _page(file: Path, release: "Release") -> Row:
+    """What can be said of the page beside a release, which the seal does not cover."""
+    from importlib.metadata import version
+
+    from spdp.report.page import says_the_same
+
+    if release.certificate["versions"].get("spdp") != version("spdp"):
+        return file.name, True, NOT_COMPARED.format(why=OTHER_VERSION)
+    try:
+        same = says_the_same(file.read_text(encoding="utf-8", errors="replace"), release)
+    except DataError as error:  # what renders pages is not installed
+        return file.name, True, NOT_COMPARED.format(why=error.message)
+    return file.name, same, SAYS_THE_SAME if same else SAYS_ELSE
 
 
 def _table(directory: Path, checks: list[Row]) -> Any:

@@ -93,7 +93,7 @@ class Vectors(NamedTuple):
     Y: Array
     m: int
     fault: Fault
-    beside: Beside = Beside()
+    beside: Beside  # no default: vectors made of others must say what became of it
 
     @property
     def rows(self) -> Rows:

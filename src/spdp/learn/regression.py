@@ -37,7 +37,7 @@ class PrivateGeodesicRegression(BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    intercept_ : array (k, k)
+    intercept_ : array (k, k), or (parts, k, k) where a record is several matrices
         The trend where covariates have their released mean.
     at_ : array (p,)
         That mean.
@@ -102,7 +102,7 @@ class PrivateGeodesicRegression(BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, covariates: ArrayLike) -> Array:
-        """Matrices (m, k, k) at covariates (m, p)."""
+        """Matrices (m, k, k), or (m, parts, k, k), at covariates (m, p)."""
         check_is_fitted(self, "release_")
         return predict(self.release_, covariates)
 
@@ -118,12 +118,13 @@ class PrivateGeodesicRegression(BaseEstimator):  # type: ignore[misc]
         return np.asarray(np.sqrt(variance * stats.chi2.ppf(confidence, self.coef_.shape[1])))
 
     def score(self, X: Any, covariates: ArrayLike) -> float:
-        """R² of predictions for matrices (n, k, k), in the metric's distance."""
+        """R² of predictions for records ``X``, in the metric's distance."""
         check_is_fitted(self, "release_")
-        A, k = matrix_stack(X), len(self.intercept_)
-        if A.ndim != 3 or A.shape[1] != k:
-            raise InvalidMatrixError(f"X has shape {A.shape}; expected (n, {k}, {k})")
-        chart = chart_of(self.metric)
+        chart = chart_of(self.metric, None, self.certificate_["parts"])
+        A, shape = matrix_stack(X, kinds=chart.kinds), self.intercept_.shape
+        if A.shape[1:] != shape:
+            expected = ", ".join(["n", *map(str, shape)])
+            raise InvalidMatrixError(f"X has shape {A.shape}; expected ({expected})")
         Y, P = chart.vector(A), chart.vector(self.predict(covariates))
         if len(Y) != len(P):
             raise DataError(f"covariates have {len(P)} entries for {len(Y)} records")

@@ -38,16 +38,17 @@ records.
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from spdp.privacy.laws import Spec, quantile, weighted_tails
+from spdp.privacy.laws import Spec, chi2_law, quantile, weighted_tails
 from spdp.privacy.shrunk import pulled_reaches
 
-__all__ = ["ELLIPSOID_PART", "RETREAT_PART", "Bound", "Number"]
+__all__ = ["ELLIPSOID_PART", "RETREAT_PART", "Bound", "Number", "sampled_sd"]
 
 Array = NDArray[np.float64]
 
@@ -57,6 +58,7 @@ ELLIPSOID_PART, RETREAT_PART = 0.9, 0.05
 # Standard deviations that the noise of a number stays below, but for 7·10⁻⁶, and the
 # share of the risk that is left where that may fail: for confidences up to 0.998.
 SURE, SURE_PART = 4.5, 0.99
+UPPER = 2.0  # standard deviations by which an excess is taken to be larger than measured
 LARGEST = 1e300  # where nothing is known to limit the distance
 GRID = np.geomspace(1.0, 1e-6, 100)  # of 1 − 2t·max w in Chernoff's bound
 # Points of a tabulated law, its least tail, and the accuracy of that tail.
@@ -138,6 +140,11 @@ class Bound:
         """Of a value that was moved by ``shift`` after noise of this law was added."""
         return cls(law, 0.0, 0.0, shift, 0.0, LARGEST, 1.0)
 
+    @classmethod
+    def certain(cls, d: int, distance: float) -> "Bound":
+        """A distance that is not exceeded, whatever the noise: there is none in it."""
+        return cls(chi2_law(d, 0.0), 0.0, 0.0, 0.0, distance, distance, 1.0)
+
     def moved(self, shift: float) -> "Bound":
         """The bound after the value was moved once more."""
         return replace(self, shift=self.shift + shift) if shift else self
@@ -160,6 +167,18 @@ class Bound:
     def describe(self) -> dict[str, Any]:
         """JSON-ready parts, from which :meth:`at` can be computed again."""
         return dict(vars(self))
+
+
+def sampled_sd(excess: float, sd: float, reach: float, n: float) -> float:
+    r"""Standard deviation of a measured mean excess about the population's.
+
+    The excess h ≥ 0 of a record is at most ``reach``, so Var h ≤ E h² ≤ reach·E h: over
+    n records drawn independently, noise and sampling together have a variance of at
+    most sd² + reach·e/n, for e = E h. As e itself is not known, it is taken to be two
+    standard deviations of its noise above ``excess``.
+    """
+    e = min(max(excess + UPPER * sd, 0.0), reach)
+    return sqrt(sd**2 + reach * e / n)
 
 
 def noise_reaches(law: Spec, risks: Array) -> Array:

@@ -4,6 +4,7 @@ All texts are escaped by the templates; only the pictures drawn here are markup.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
@@ -22,7 +23,7 @@ from spdp.statistics import plan_words
 from spdp.statistics.prediction import Plan
 from spdp.verification import NOT_PROVEN
 
-__all__ = ["html_report", "plan_page"]
+__all__ = ["html_report", "plan_page", "says_the_same"]
 
 Array = NDArray[np.float64]
 Figure = tuple[str, str]  # SVG, caption
@@ -60,6 +61,21 @@ def html_report(
         file=CERTIFICATE,
         certificate=json.dumps(_folded(c), indent=2, ensure_ascii=False),
     )
+
+
+def says_the_same(page: str, release: Release) -> bool:
+    """Whether a page's words are those of a release.
+
+    Its pictures, and what it says of a ledger, are not compared. Words may differ
+    between versions of spdp.
+    """
+    return _sealed_words(page) == _sealed_words(html_report(release))
+
+
+def _sealed_words(page: str) -> str:
+    """A page without what is not in the release itself."""
+    page = re.sub(r"<figure.*?</figure>", "", page, flags=re.DOTALL)
+    return re.sub(r"<p>Paid for in a ledger: [^<]*</p>\n", "", page)
 
 
 def plan_page(

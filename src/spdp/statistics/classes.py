@@ -27,37 +27,16 @@ from spdp.engines import Engine
 from spdp.errors import ParameterError, named
 from spdp.frame import Frame
 from spdp.privacy.account import Seed
-from spdp.privacy.bounds import Bound
-from spdp.privacy.laws import weighted_chi2_law
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, MomentSum
 from spdp.release import Release, publish
+from spdp.statements import JOINT, PULLED, TOO_FEW, UNSEEN
 from spdp.statistics.search.classes import ClassSearch, FoundClasses, whole_domain
 from spdp.statistics.search.joint import within
 from spdp.statistics.search.outside import warn_outside
 from spdp.statistics.setting import Setting, prepare
 
 __all__ = ["check_classes", "private_class_means"]
-
-JOINT_LAW = (
-    "the whole error of all class means together, the root of the sum of their squared "
-    "distances; the stated law is that of the noise, an upper bound, since bringing means back "
-    "into the domain only brings them closer. It does not cover the covariance"
-)
-NO_LAW = (
-    "nothing of the whole error: records were pulled to a released ellipsoid about their class's "
-    "centre, and how far that moved the mean of a class was not measured. For the means of the "
-    "pulled records there is a bound (error_bound_within): all class means together, with at least "
-    "the stated probability over the noise, whatever the records are"
-)
-TOO_FEW = (
-    "nothing: records were pulled to a released ellipsoid, and a class is so small beside the "
-    "noise of its count that no bound is left"
-)
-UNSEEN = (
-    "nothing: a class too small to be seen under the noise was given the overall mean, whose "
-    "distance to its own is not known"
-)
 
 
 def private_class_means(
@@ -96,7 +75,7 @@ def private_class_means(
         Second moments within the classes to release as well; at the same budget, they
         cost the means a factor of at most √2 in noise of their counts.
     method : "auto", "oneshot" or "adaptive"
-        One query over the whole domain, whose error law is known; or a private search
+        One query over the whole domain, whose error has a bound; or a private search
         for the classes first (:mod:`spdp.statistics.search.classes`), with a bound for
         means of pulled records (:mod:`spdp.statistics.search.joint`). "auto" takes the
         latter where the number of records is public and d ≥ 3.
@@ -217,7 +196,7 @@ def _publish(
     """Say what the answers mean."""
     account, chart = setting.account, setting.chart
     unseen = [name for name, seen in zip(names, found.seen, strict=True) if not seen]
-    account.note(classes=names, unseen=unseen)
+    account.note(classes=names, unseen=unseen, counts=found.counts.tolist())
     if found.outside is not None and found.outside.clearly:
         warn_outside(found.outside.share, account.unit)
     y = np.array([chart.project(mean, setting.region) for mean in found.means])
@@ -231,13 +210,13 @@ def _publish(
     return publish(
         account,
         values,
-        _error(found, float(np.linalg.norm(z - y))),
+        None if found.bound is None else found.bound.moved(float(np.linalg.norm(z - y))),
         statistic="class-means",
         method=method.value,
         estimand=class_estimand(chart.distance, account.unit),
         error_statement=_covers(found),
         error_bound_within=within(
-            found.bound, float(np.linalg.norm(z - found.means)), setting.source.unit.value
+            found.pulled, float(np.linalg.norm(z - found.means)), setting.source.unit.value
         ),
         n=n if count is not None else None,
         n_estimate=None if count is not None else divisor,
@@ -249,17 +228,9 @@ def _publish(
     )
 
 
-def _error(found: FoundClasses, shift: float) -> Any:
-    """The law of the means' joint error, or a bound, where there is one."""
-    if found.variances is None:
-        return None
-    law = weighted_chi2_law(found.variances)
-    return Bound.shifted(law, shift) if shift else law
-
-
 def _covers(found: FoundClasses) -> str:
+    if found.bound is not None:
+        return JOINT
     if not found.seen.all():
         return UNSEEN
-    if found.variances is None and found.bound is None:
-        return TOO_FEW
-    return NO_LAW if found.variances is None else JOINT_LAW
+    return PULLED if found.pulled is not None else TOO_FEW

@@ -47,6 +47,7 @@ from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, ClassExcess, Moments, MomentSum
 from spdp.queries.moments import OFF_DIAGONAL, ON_DIAGONAL
 from spdp.release import Release, publish, stated_bounds
+from spdp.statements import CLIPPED, DIFFERENCE
 from spdp.statistics.classes import check_classes
 from spdp.statistics.counted import countable
 from spdp.statistics.search import Search
@@ -60,13 +61,6 @@ Array = NDArray[np.float64]
 ROUNDS = 8  # of the search, at most
 RADIUS = 1.3  # of the ball, over the typical distance
 EXCESS_SHARE = 0.05  # of μ²
-CLIPPED = "the difference of the means of the classes' records clipped to the released ball"
-
-ERROR_STATEMENT = (
-    "the whole error of the difference (noise, clipping to the ball, noisy counts), with at "
-    "least the stated probability over the noise, whatever the records are. The level of the "
-    "test is approximate"
-)
 
 
 def private_difference(
@@ -198,7 +192,7 @@ class _Compared:
         far = float(np.linalg.norm(self.difference)) + 2.0 * self.search.far
         least = self.counts - SURE * m.count_sd
         if least.min() < 1.0:  # a class too small to be seen
-            return Bound(chi2_law(d, far**2), 0.0, 0.0, 0.0, 0.0, far, 1.0)
+            return Bound.certain(d, far)
         off = float((SURE * m.count_sd * np.linalg.norm(self.z, axis=1) / least).sum())
         step, smaller = self.radius / RECORD_NORM, float(least.min())
         slack = 2.0 * sqrt(d) * step * max(1.0, self.search.n / smaller)
@@ -254,7 +248,7 @@ def _publish(
         statistic="difference",
         method="adaptive",
         estimand=estimand_of("difference", chart.distance, account.unit),
-        error_statement=ERROR_STATEMENT,
+        error_statement=DIFFERENCE,
         error_bound_within=_within(found.bound(0.0, 0.0)),
         n=n if public else None,
         n_estimate=None if public else float(n),

@@ -39,11 +39,12 @@ from spdp.domain import Domain
 from spdp.engines import Engine
 from spdp.frame import Frame
 from spdp.privacy.account import Seed
-from spdp.privacy.bounds import Bound, Number
+from spdp.privacy.bounds import UPPER, Bound, Number
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, AbsoluteSum, SpreadSum
 from spdp.queries.spread import COUNTED
 from spdp.release import Release, publish
+from spdp.statements import DISTANCES, SPREAD, TAKEN
 from spdp.statistics.counted import countable
 from spdp.statistics.population import along_one_axis, population_bound
 from spdp.statistics.search import Search
@@ -57,21 +58,9 @@ __all__ = ["LEVELS", "private_dispersion"]
 
 Array = NDArray[np.float64]
 
-LEVELS = np.array([0.1, 0.25, 0.5, 0.75, 0.9, 0.95])  # of the distances that are released
+LEVELS = np.array(DISTANCES)  # of the distances that are released
 CENTRE_FROM = 18.0  # resolution from which a better centre pays
 TAIL_SHARE, RATIO_SHARE = 0.05, 0.05
-UPPER = 2.0  # standard deviations of noise by which a variance is taken to be larger
-
-STATEMENT = (
-    "the mean: the whole error (noise and clipping), with at least the stated probability over "
-    "the noise, whatever the records are. The variance and the deviations are lower estimates, "
-    "for the {unit}s were pulled to within {radius:.4g} of a released centre; the noise of the "
-    "variance has a standard deviation of {sd:.3g}"
-)
-TAKEN = (
-    ", and what pulling took off it is about {taken:.3g} ± {taken_sd:.2g} for {unit}s within "
-    "{reach:.4g}"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +129,10 @@ class Spreads(Search):
         self.frame = frame
         noise, taken = np.full(self.d, sigma**2), taken.times(self.n / number.value)
         y, bound = bounded(self, v, noise, radius, taken, number)
-        upper = (variance + UPPER * sd) + max(taken.square, 0.0) * number.stretch
         sampling = along_one_axis(
-            self.d, noise[0] * number.stretch**2, upper * number.stretch / number.value
+            self.d,
+            noise[0] * number.stretch**2,
+            (variance + UPPER * sd) * number.stretch / number.value,
         )
         spread = ratios * sqrt(variance / float(ratios @ ratios))
         return Spread(
@@ -237,7 +227,9 @@ def _publish(setting: Setting, found: Spread, facts: dict[str, Any]) -> Release:
         method="adaptive",
         estimand=mean_estimand(chart.distance, unit) + SPREAD_TOO,
         error_statement=_statement(found, unit.value),
-        error_bound_population=population_bound(bound, found.sampling, chart.distance, unit),
+        error_bound_population=population_bound(
+            bound, found.sampling, found.taken.far, found.number, chart.distance, unit
+        ),
         n=None if setting.private_count else int(n),
         n_estimate=n if setting.private_count else None,
         sensitivity=account.steps[-1]["sensitivity"] * step / n,
@@ -249,7 +241,7 @@ def _publish(setting: Setting, found: Spread, facts: dict[str, Any]) -> Release:
 
 
 def _statement(found: Spread, unit: str) -> str:
-    text = STATEMENT.format(unit=unit, radius=found.radius, sd=found.variance_sd)
+    text = SPREAD.format(unit=unit, radius=found.radius, sd=found.variance_sd)
     if found.taken.reach == 0.0:
         return text
     taken = found.taken

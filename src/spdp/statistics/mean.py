@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.certificate import MOVED, mean_estimand
+from spdp.certificate import mean_estimand
 from spdp.charts import Chart, chart_of
 from spdp.choices import Adjacency, Method, OnInvalid, Unit, Weights, choose
 from spdp.data.columns import beside
@@ -34,6 +34,7 @@ from spdp.privacy.laws import mean_of
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM
 from spdp.release import Release, publish, stated_bounds
+from spdp.statements import MOVED, UPPER_LAW, WHOLE_ERROR, WITHIN
 from spdp.statistics.plan import OneShot, plan_one_shot, settle_mechanism, settle_method
 from spdp.statistics.reference import Reference
 from spdp.statistics.search import Found, Search
@@ -41,16 +42,6 @@ from spdp.statistics.search.outside import at_far_edge, warn_outside
 from spdp.statistics.sums import LatticeSum
 
 __all__ = ["private_mean", "release_sum"]
-
-UPPER_LAW = (
-    "the whole error; the stated law is that of the noise, an upper bound, since bringing the "
-    "value back into the domain only brings it closer"
-)
-WHOLE_ERROR = (
-    "the whole error (noise, clipping and shrinkage), with at least the stated probability "
-    "over the noise, whatever the records are"
-)
-WITHIN = "the mean of the records pulled to within {reach:.4g} of a released centre"
 
 
 def private_mean(

@@ -38,6 +38,7 @@ from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, DirectionSum
 from spdp.queries.directions import NEARNESS
 from spdp.release import Release, publish
+from spdp.statements import MEDIAN
 from spdp.statistics.counted import countable
 from spdp.statistics.search import Search
 from spdp.statistics.search.outside import warn_outside
@@ -53,13 +54,6 @@ WALK, AVERAGE = 7, 7  # steps that walk, and steps whose places are averaged
 WALK_SHARE = 0.3  # of μ² that the search leaves, for the steps that walk
 NEAR = 0.5  # distance up to which a record counts as near, over the step's size
 TRUSTED = 0.1  # relative noise of a step's size at which half of it is believed
-
-ERROR_STATEMENT = (
-    "no bound on the whole error: none exists that holds whatever the records are, since the mean "
-    "distance may be flat around its minimum (for records along one line the median need not be "
-    "unique). The noise of the last steps alone has a root mean square of {rms:.3g}; how far from "
-    "the median the steps had come when they ended is not measured"
-)
 
 
 def private_median(
@@ -181,7 +175,7 @@ def _publish(setting: Setting, search: Search, walk: _Walk) -> Release:
         statistic="median",
         method="adaptive",
         estimand=estimand_of("median", chart.distance, account.unit),
-        error_statement=ERROR_STATEMENT.format(rms=sigma * sqrt(search.d)),
+        error_statement=MEDIAN.format(rms=sigma * sqrt(search.d)),
         n=search.n if public else None,
         n_estimate=None if public else float(search.n),
         sensitivity=last["sensitivity"] * step / search.n,

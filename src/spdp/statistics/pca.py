@@ -45,10 +45,11 @@ from spdp.engines import Engine
 from spdp.errors import ParameterError, TooNoisy, named
 from spdp.frame import Frame
 from spdp.privacy.account import Seed
-from spdp.privacy.bounds import Bound, Number
+from spdp.privacy.bounds import UPPER, Bound, Number
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, MomentSum
 from spdp.release import Release, publish
+from spdp.statements import PCA
 from spdp.statistics.counted import countable
 from spdp.statistics.population import population_bound
 from spdp.statistics.search import Search
@@ -64,15 +65,8 @@ Array = NDArray[np.float64]
 
 RADIUS = 1.4  # of the ellipsoid, over the typical distance
 ENOUGH, LEAST = 2.0, 0.25  # n·μ over d^1.5: no warning from here on, and refused below
-UPPER = 2.0  # standard deviations of noise by which a variance is taken to be larger
 NOISES, CERTAIN, SEED = 200, 0.975, 0  # draws of noise of known law, to know its spectrum
 
-STATEMENT = (
-    "the mean: the whole error (noise and clipping), with at least the stated probability over "
-    "the noise, whatever the records are. Covariance and explained variances are lower "
-    "estimates, for the {unit}s were pulled to an ellipsoid; the components hold at least "
-    "{trusted:.0%} of the variance that as many best directions would hold there (95 %)"
-)
 FEW = (
     "n·μ = {have:.4g} is less than 2·d^1.5 = {want:.4g}: noise is large beside the covariance of "
     "{d} coordinates"
@@ -90,6 +84,7 @@ class Principal:
     trusted: float
     bound: Bound
     sampling: Array  # variances of noise and sampling, along their principal axes
+    taken: Taken
     radius: float
     sigma: float
     number: Number  # of records
@@ -130,7 +125,7 @@ class Axes(Search):
         self.account.note(radius=radius, second_sd=found.second_sd, trusted=trusted)
         noise, taken = (width * sigma) ** 2, taken.times(self.n / number.value)
         y, bound = bounded(self, v, noise, radius, taken, number)
-        upper = _larger(covariance, found.second_sd * float(np.sqrt((width**4).sum())), taken)
+        upper = _larger(covariance, found.second_sd * float(np.sqrt((width**4).sum())))
         both = number.stretch**2 * (np.diag(noise) + upper / number.value)
         sampling = np.asarray(np.linalg.eigvalsh(both), np.float64)
         axes = np.eye(self.d) if self.axes is None else self.axes
@@ -143,6 +138,7 @@ class Axes(Search):
             trusted,
             bound,
             sampling,
+            taken,
             radius,
             sigma,
             number,
@@ -161,10 +157,9 @@ def _leading(raw: Array, covariance: Array, p: int) -> tuple[Array, Array]:
     return vectors[:, falling], variances[falling]
 
 
-def _larger(covariance: Array, sd: float, taken: Taken) -> Array:
-    """A covariance with what pulling and noise may have taken off its trace."""
-    trace = float(np.trace(covariance))
-    return covariance * (1.0 + (UPPER * sd + max(taken.square, 0.0)) / trace)
+def _larger(covariance: Array, sd: float) -> Array:
+    """A covariance with what noise may have taken off its trace."""
+    return covariance * (1.0 + UPPER * sd / float(np.trace(covariance)))
 
 
 def _signed(components: Array) -> Array:
@@ -300,8 +295,10 @@ def _publish(setting: Setting, found: Principal, facts: dict[str, Any]) -> Relea
         statistic="pca",
         method="adaptive",
         estimand=mean_estimand(chart.distance, unit) + COMPONENTS_TOO,
-        error_statement=STATEMENT.format(unit=unit.value, trusted=found.trusted),
-        error_bound_population=population_bound(bound, found.sampling, chart.distance, unit),
+        error_statement=PCA.format(unit=unit.value, trusted=found.trusted),
+        error_bound_population=population_bound(
+            bound, found.sampling, found.taken.far, found.number, chart.distance, unit
+        ),
         n=None if setting.private_count else int(n),
         n_estimate=n if setting.private_count else None,
         sensitivity=setting.account.steps[-1]["sensitivity"] * step / n,

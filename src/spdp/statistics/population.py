@@ -1,15 +1,25 @@
 r"""From the mean of the records to that of the population they were drawn from.
 
-The mean ȳ of n records drawn independently has an error S about the population's mean
-m, approximately N(0, Σ/n) for large n (the central limit theorem), Σ their covariance.
-A release y = ȳ + N + clipping has, by the argument of :mod:`spdp.privacy.bounds`,
+Let Y be a record of the population, of mean m = E Y, and g(Y) what pulling to the last
+ellipsoid makes of it; g is fixed, given what was released before. Of n records drawn
+independently the release sees y = (1/n)·Σ g(y_i) + N, so that
 
-    ‖y − m‖ ≤ ‖N + S‖ + e,
+    y − m = N + S + (E g(Y) − E Y),   S = (1/n)·Σ g(y_i) − E g(Y),
+    ‖y − m‖ ≤ ‖N + S‖ + E h,   h = ‖Y − g(Y)‖.
 
-with N and S independent: the same bound, with the variances of S added to those of N.
+S is approximately N(0, Σ/n) for large n (the central limit theorem), Σ the covariance
+of the *pulled* records, which is what was released; N and S are independent. What
+pulling took off the records is not in S but in E h, the mean excess of the population:
+what was measured is ê = (1/n)·Σ h_i + noise, which varies about E h by no more than
+:func:`spdp.privacy.bounds.sampled_sd`, however few and far the records are that are
+pulled. *Therefore* the bound is that for the mean of the records, with the variances of
+S added to those of N, and with a larger standard deviation of the excess. That S and
+the h_i come from the same records does not matter: the risk is split between the two.
+
 *Assumed.* Independent records (or persons), each drawn from the population; n large
-enough for the normal limit. *Therefore* the probability is over noise and sampling, and
-approximate. Everything is made of released numbers.
+enough for the normal limit, of the few that are pulled too. Variances and E h are taken
+to be two standard deviations of their noise larger than measured. The probability is
+over noise and sampling, and approximate. Everything is made of released numbers.
 
 *One axis is the worst case.* Where only t = tr Σ/n is known, Q = ‖N + S‖² is a sum of
 λ_k·χ²_1, each λ_k ≥ σ², Σ λ_k = dσ² + t. Moving weight from b to a ≥ b, with a + b
@@ -32,31 +42,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spdp.certificate import population_estimand
 from spdp.choices import Unit
-from spdp.privacy.bounds import Bound
+from spdp.privacy.bounds import Bound, Number, sampled_sd
 from spdp.privacy.laws import weighted_chi2_law
 from spdp.release import stated_bounds
 
 __all__ = ["along_one_axis", "population_bound"]
 
-ESTIMAND = (
-    "the {distance} Fréchet mean of the population, each {unit} clipped to the domain; assumed: "
-    "{unit}s drawn independently, and enough of them for the normal limit"
-)
-
 
 def population_bound(
-    bound: Bound, variances: NDArray[np.float64], distance: str, unit: Unit
+    bound: Bound,
+    variances: NDArray[np.float64],
+    reach: float,
+    number: Number,
+    distance: str,
+    unit: Unit,
 ) -> dict[str, Any]:
     """What a certificate says of the population's mean.
 
-    ``variances`` are those of noise and sampling together, along principal axes.
+    ``variances`` are those of noise and sampling together, along principal axes;
+    ``reach`` is a distance to the centre that no record exceeds.
     """
-    wider = replace(bound, noise=weighted_chi2_law(np.maximum(variances, 0.0)))
+    sd = sampled_sd(bound.excess, bound.excess_sd, reach, number.value / number.stretch)
+    noise = weighted_chi2_law(np.maximum(variances, 0.0))
+    wider = replace(bound, noise=noise, excess_sd=sd)
     return {
         **stated_bounds(wider),
         "parts": wider.describe(),
-        "estimand": ESTIMAND.format(distance=distance, unit=unit.value),
+        "estimand": population_estimand(distance, unit.value),
     }
 
 

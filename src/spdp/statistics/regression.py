@@ -30,6 +30,7 @@ from spdp.privacy.account import Seed
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM
 from spdp.release import Release, publish
+from spdp.statements import REGRESSION
 from spdp.statistics.counted import countable
 from spdp.statistics.search import Search
 from spdp.statistics.search.outside import warn_outside
@@ -42,13 +43,6 @@ Array = NDArray[np.float64]
 
 MOST = 8  # covariates
 FEWEST = 4.0  # n·μ/√(d(1 + p)) below which no trend can be found
-
-ERROR_STATEMENT = (
-    "the last noise in a prediction at x: each of its {d} coordinates has variance (1, x − at)"
-    "·noise·(1, x − at)ᵀ, given the released Gram matrix of the covariates. It does not cover "
-    "shrinkage of slopes, noise in the Gram matrix, nor clipping of residuals to the released "
-    "ball, which leaves a part of the first fit's error: up to about as much again was seen"
-)
 
 
 def private_regression(
@@ -186,7 +180,7 @@ def _publish(setting: Setting, search: Search, fit: Fit, limits: Array) -> Relea
         statistic="regression",
         method="adaptive",
         estimand=estimand_of("regression", chart.distance, account.unit, fit.p),
-        error_statement=ERROR_STATEMENT.format(d=search.d),
+        error_statement=REGRESSION.format(d=search.d),
         n=search.n if public else None,
         n_estimate=None if public else float(search.n),
         sensitivity=last["sensitivity"] * step / search.n,
@@ -208,7 +202,10 @@ def _from_mean(release: Release, x: ArrayLike) -> Array:
 
 
 def predict(release: Release, x: ArrayLike) -> Array:
-    """Matrices (m, k, k) that a released regression predicts at covariates (m, p)."""
+    """Matrices (m, k, k) that a released regression predicts at covariates (m, p).
+
+    Of records of several matrices, (m, parts, k, k).
+    """
     c, values = release.certificate, release.values
     chart = chart_of(c["metric"], c["reference_point"], c["parts"])
     y = chart.vector(values["fitted"]) + _from_mean(release, x) @ values["slopes"]

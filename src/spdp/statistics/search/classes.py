@@ -32,6 +32,7 @@ from spdp.frame import Frame
 from spdp.kernels import Region
 from spdp.privacy.account import Account
 from spdp.privacy.bounds import Bound
+from spdp.privacy.joint import joint_bound, joint_law
 from spdp.queries import (
     RECORD_NORM,
     WHOLE,
@@ -42,7 +43,7 @@ from spdp.queries import (
     MomentSum,
 )
 from spdp.statistics.search.covariance import cleared, raised
-from spdp.statistics.search.joint import joint_bound
+from spdp.statistics.search.joint import pulled_bound
 from spdp.statistics.search.outside import Outside
 from spdp.statistics.search.run import MAX_ROUNDS, ROUNDS_FROM, Search
 from spdp.statistics.search.shape import axis_frame, spreads
@@ -68,18 +69,18 @@ class FoundClasses:
     """What was found of the classes, in a chart's coordinates.
 
     ``covariance`` is that within the classes, (d, d) or its diagonal (d,), or None.
-    ``seen`` says which classes stand on records of their own. ``variances`` are
-    those of the error's coordinates, where nothing was clipped or shrunk; else there is
-    a ``bound``, of :mod:`.joint`.
+    ``seen`` says which classes stand on records of their own. ``bound`` is that on the
+    means' joint error, where nothing was clipped or shrunk; else ``pulled`` may be one
+    for the means of the pulled records (:mod:`.joint`).
     """
 
     means: Array  # (C, d)
     counts: Array  # (C,)
     covariance: Array | None
     seen: NDArray[np.bool_]
-    variances: Array | None = None
+    bound: Bound | None = None
     outside: Outside | None = None
-    bound: Bound | None = None  # on the means of records that were pulled
+    pulled: Bound | None = None
 
 
 class Tally:
@@ -233,13 +234,13 @@ class ClassSearch:
         if self.second != "none":
             covariance = self.turned_back(frame, self.combined(found, offsets))
         counts, seen = self.tally.counts, self.tally.seen
-        bound = None
+        pulled = None
         if seen.all():
             moved = offsets - found.sums / counts[:, None]
-            bound = joint_bound(frame, radius, found, counts, self.tally.sd, moved, self.n)
+            pulled = pulled_bound(frame, radius, found, counts, self.tally.sd, moved, self.n)
         elif seen.any():
             self.centers[~seen] = np.average(self.centers[seen], axis=0, weights=counts[seen])
-        return FoundClasses(self.centers, counts, covariance, seen, None, outside, bound)
+        return FoundClasses(self.centers, counts, covariance, seen, None, outside, pulled)
 
     def whole(self, outside: Outside | None) -> FoundClasses:
         """The moments over the whole domain, with all that is left."""
@@ -314,11 +315,8 @@ def whole_domain(found: Moments, region: Region, outside: Outside | None = None)
     if found.second.size:
         second = found.second[0] / total - between(counts / total, offsets, found.second.ndim)
         covariance = raised(second, found.second_sd / total)
-    variances = None
-    if seen.all():
-        # along the mean the count's noise adds to that of the sum
-        sigma = (found.sum_sd / counts)[:, None]
-        along = (found.count_sd * region.radius / counts)[:, None]
-        rest = np.repeat(sigma**2, means.shape[1] - 1, axis=1)
-        variances = np.hstack([rest, sigma**2 + along**2]).ravel()
-    return FoundClasses(means, counts, covariance, seen, variances, outside)
+    law = joint_law(counts, means.shape[1], found.sum_sd, found.count_sd, region.radius)
+    # rows that count in part are rounded each: so many of them to one that counts fully
+    rounding = 2.0 * region.radius / RECORD_NORM * max(1.0, total / float(counts.min()))
+    bound = joint_bound(law, means - region.center, seen, region.radius, rounding)
+    return FoundClasses(means, counts, covariance, seen, bound, outside)

@@ -28,19 +28,16 @@ from spdp.privacy.bounds import SURE_PART, Bound
 from spdp.privacy.laws import weighted_chi2_law
 from spdp.queries import RECORD_NORM, Moments
 from spdp.release import stated_bounds
+from spdp.statements import PULLED_MEANS
 
-__all__ = ["joint_bound", "within"]
+__all__ = ["pulled_bound", "within"]
 
 Array = NDArray[np.float64]
 
 RISK = 2e-5  # that a count's noise exceeds E
-ESTIMAND = (
-    "the means of the classes' {unit}s pulled to the released ellipsoid about the released centre "
-    "of each class: all classes together, the root of the sum of their squared distances"
-)
 
 
-def joint_bound(
+def pulled_bound(
     frame: Frame, radius: float, found: Moments, counts: Array, sd: float, moved: Array, n: int
 ) -> Bound | None:
     """The bound of this module's text, or None where a class is too small for one.
@@ -73,5 +70,5 @@ def within(bound: Bound | None, shift: float, unit: str) -> dict[str, Any] | Non
     return {
         **stated_bounds(last),
         "parts": last.describe(),
-        "estimand": ESTIMAND.format(unit=unit),
+        "estimand": PULLED_MEANS.format(unit=unit),
     }

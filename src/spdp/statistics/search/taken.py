@@ -1,6 +1,6 @@
 """What pulling records to the last ellipsoid takes off distances, and off squares."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -19,22 +19,26 @@ SQUARE_SHARE, SQUARE_REACH = 0.03, 2.0  # share of μ², and reach over the long
 
 @dataclass(frozen=True)
 class Taken:
-    """Mean excess of distances of all records, and of squares within ``reach``."""
+    """Mean excess of distances of all records, and of squares within ``reach``.
+
+    No record is farther than ``far`` from the centre; 0 where nothing was pulled.
+    """
 
     distance: float = 0.0
     distance_sd: float = 0.0
     square: float = 0.0
     square_sd: float = 0.0
     reach: float = 0.0
+    far: float = 0.0
 
     def times(self, ratio: float) -> "Taken":
         """The same sums over another number of records."""
-        return Taken(
-            self.distance * ratio,
-            self.distance_sd * ratio,
-            self.square * ratio,
-            self.square_sd * ratio,
-            self.reach,
+        return replace(
+            self,
+            distance=self.distance * ratio,
+            distance_sd=self.distance_sd * ratio,
+            square=self.square * ratio,
+            square_sd=self.square_sd * ratio,
         )
 
 
@@ -50,7 +54,8 @@ def ask_taken(search: State, radius: float) -> Taken:
     units = np.array([far, near**2]) / weights / search.n
     (one, two), (sd, square_sd) = answer.values * units, answer.scale * units
     search.account.note(excess=[float(one), float(two)], reach=[far, near])
-    return Taken(float(one), float(sd), float(two), float(square_sd), near)
+    search.account.note(excess_sd=[float(sd), float(square_sd)])
+    return Taken(float(one), float(sd), float(two), float(square_sd), near, far)
 
 
 def bounded(

@@ -196,10 +196,10 @@ void execute(const spdp::Job& job, double* log_total, int64_t* lattice_total) {
 using Input = nb::ndarray<nb::ro, nb::ndim<3>, nb::device::cpu>;
 template <class T> using Output = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 using Vector = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
-using Rows = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Places = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // Places come from Python.
-void check_rows(const Rows& rows, int64_t m, int64_t lowest, int64_t count) {
+void check_rows(const Places& rows, int64_t m, int64_t lowest, int64_t count) {
     if (int64_t(rows.size()) != m) throw std::invalid_argument("an array has the wrong size");
     for (int64_t i = 0; i < m; ++i)
         if (rows.data()[i] < lowest || rows.data()[i] >= count) throw std::invalid_argument("a row is out of range");
@@ -208,7 +208,7 @@ void check_rows(const Rows& rows, int64_t m, int64_t lowest, int64_t count) {
 void run(int mode, const Input& x, Output<uint8_t> status, std::optional<Output<double>> out,
          std::optional<Output<double>> values, std::optional<Output<int64_t>> codes, std::optional<Vector> weights,
          std::optional<Vector> center, double log_low, double log_high, double radius, double slack, int chart,
-         std::optional<Rows> rows) {
+         std::optional<Places> rows) {
     spdp::Job job;
     job.mode = mode;
     job.chart = chart;
@@ -363,7 +363,7 @@ void rotate(const Rows& y, Vector center, Vector axes, Output<double> out) {
 }
 
 // On one thread: memory is what takes the time.
-void add_rows(const nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& q, const Rows& rows,
+void add_rows(const nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& q, const Places& rows,
               const nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out) {
     const int64_t m = int64_t(q.shape(0)), d = int64_t(q.shape(1));
     if (int64_t(out.shape(1)) != d) throw std::invalid_argument("an array has the wrong size");

@@ -72,12 +72,13 @@ template <int S> INLINE void trade(Vec& a, Vec& b) {
     a = __builtin_shuffle(c, e, lower);
     b = __builtin_shuffle(c, e, upper);
 }
-// All stages but the last, of half a vector, which reading takes care of.
-template <int S = 1> INLINE void transpose(Vec* rows) {
-    if constexpr (2 * S < LANES) {
+// Stages of trades among blocks smaller than `Most`: all of a transposition, or all but its last stage, of half a vector,
+// which reading may take care of.
+template <int Most = LANES, int S = 1> INLINE void transpose(Vec* rows) {
+    if constexpr (S < Most) {
         for (int i = 0; i < LANES; ++i)
             if (!(i & S)) trade<S>(rows[i], rows[i + S]);
-        transpose<2 * S>(rows);
+        transpose<Most, 2 * S>(rows);
     }
 }
 
@@ -94,7 +95,7 @@ template <int N> INLINE void load(Pack<N>* A, int k, const double* from) {
                 rows[l] = halves(a, b);
                 rows[l + LANES / 2] = halves(a + LANES / 2, b + LANES / 2);
             }
-            transpose(rows);
+            transpose<LANES / 2>(rows);
             for (int l = 0; l < LANES; ++l) A[e + l].v[n] = rows[l];
         }
         for (; e < count; ++e) {

@@ -45,7 +45,7 @@ years = np.linspace(20, 85, 8)
 coefficients = np.polyfit(age, vecd(logm(X)), 1)
 exact = expm(invvecd(np.outer(years, coefficients[0]) + coefficients[1]))
 released = model.predict(years)
-noise = model.prediction_error(years)
+noise = model.prediction_noise(years)
 
 # %%
 # The picture

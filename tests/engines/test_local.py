@@ -13,6 +13,7 @@ from spdp.choices import OnInvalid
 from spdp.data.columns import beside
 from spdp.data.source import as_source
 from spdp.engines.local import LocalEngine, LocalHeld
+from spdp.engines.task import joined
 from spdp.frame import Frame
 from spdp.queries import CrossSum, MomentSum, Trend
 
@@ -72,8 +73,7 @@ class Joined(LocalEngine):
 
     def hold(self, source, task, keep_bytes):
         held = LocalHeld(self, source, task, keep_bytes)
-        held.join()
-        assert len(held._kept) == 1
+        held._kept = [joined(held._kept)]
         return held
 
 

@@ -153,8 +153,8 @@ def test_the_bound_for_pulled_records_covers(second, sizes):
         home = frame.moved(np.zeros(6))
         truth = np.array([centers[c] + home.back(Z[y == c].mean(axis=0)) for c in (0, 1)])
         error = np.linalg.norm(found.means - truth)
-        inside += error <= found.bound.at(0.95)
-        narrow += error <= 0.4 * found.bound.at(0.95)
+        inside += error <= found.pulled.at(0.95)
+        narrow += error <= 0.4 * found.pulled.at(0.95)
     assert inside >= 0.95 * runs
     assert narrow < 0.9 * runs
 

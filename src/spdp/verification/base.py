@@ -57,7 +57,7 @@ def close(a: Any, b: Any) -> bool:
         return a.keys() == b.keys() and all(close(a[name], b[name]) for name in a)
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(close, a, b))
-    if isinstance(a, str) or isinstance(b, str):
+    if isinstance(a, str) or isinstance(b, str) or a is None or b is None:
         return bool(a == b)
     return isclose(a, b, rel_tol=CLOSE)
 

@@ -35,7 +35,6 @@ __all__ = ["Cells", "HeldPeople", "People", "cells_of"]
 
 SPILL_BYTES = 256 << 20  # a larger table lies in a file
 ROWS_AT_ONCE = 1 << 16  # persons turned into vectors at a time
-AT_ONCE = 1 << 15  # records encoded at a time: their codes stay in the cache
 
 
 class Cells(NamedTuple):
@@ -61,28 +60,17 @@ def cells_of(block: Any, task: Task) -> Cells:
         cells = np.where(columns.label < 0, -1, cells * classes + columns.label)
     d, p = len(task.region.center), 0 if columns.x is None else columns.x.shape[1]
     sums = np.zeros((len(ids) * classes, d + p), np.int64)
-    for some, piece in _pieces(records_of(block), m):
-        if columns.x is None:
-            unusable = _add_codes(piece, task, cells[some], sums)
-        else:
-            Q, unusable = _codes(piece, task)
-            Q = np.hstack([Q, np.rint(columns.x[some] * RECORD_NORM).astype(np.int64)])
-            _add(Q, cells[some], sums)
-        if unusable is not None:
-            fault = first_fault(fault, (some.start + unusable[0], unusable[1]))
+    if columns.x is None:
+        fault = first_fault(fault, _add_codes(records_of(block), task, cells, sums))
+    else:
+        Q, unusable = _codes(records_of(block), task)
+        Q = np.hstack([Q, np.rint(columns.x * RECORD_NORM).astype(np.int64)])
+        _add(Q, cells, sums)
+        fault = first_fault(fault, unusable)
     counts = records[:, None]
     if columns.label is not None:
         counts = np.bincount(cells[cells >= 0], minlength=len(sums)).reshape(len(ids), classes)
     return Cells(ids, sums.reshape(len(ids), classes * (d + p)), counts, records, m, fault)
-
-
-def _pieces(records: Any, m: int) -> Iterator[tuple[slice, Any]]:
-    """Records in pieces whose codes stay in the cache, each with its places."""
-    if isinstance(records, np.ndarray) and len(records) == m:
-        pieces = (slice(start, start + AT_ONCE) for start in range(0, m, AT_ONCE))
-        yield from ((some, records[some]) for some in pieces)
-    else:
-        yield slice(0, m), records
 
 
 def _add(Q: Ints, cells: NDArray[np.intp], sums: Ints) -> None:
@@ -146,12 +134,14 @@ class People:
         if len(self.roster) > len(self._records):
             self._grow(max(len(self.roster), 2 * len(self._records)))
         kernels_for().add_rows(cells.sums, rows, self._sums)
-        self._counts[rows] += cells.counts
         self._records[rows] += cells.records
+        if self.labelled:
+            self._counts[rows] += cells.counts
 
     def _grow(self, count: int) -> None:
         self._sums = _enlarged(self._sums, count)
-        self._counts = _enlarged(self._counts, count)
+        if self.labelled:
+            self._counts = _enlarged(self._counts, count)
         self._records = _enlarged(self._records, count)
 
     def rows(self, most: int | None = None, merged: bool = False) -> Iterator[Rows]:
@@ -170,7 +160,8 @@ class People:
         return self._rows(slice(0, 0), None, False)
 
     def _rows(self, some: slice, most: int | None, merged: bool) -> Rows:
-        counts, records = self._counts[some], self._records[some]
+        records = self._records[some]
+        counts = self._counts[some] if self.labelled else records[:, None]
         sums = self._sums[some].reshape(len(records), self.classes, self.width)
         labelled = self.labelled and not merged
         if merged:

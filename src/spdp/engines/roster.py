@@ -20,10 +20,11 @@ def distinct(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     if ids.dtype.kind == "i" and len(ids):
         low, high = int(ids.min()), int(ids.max())
         if high - low < GAPS * len(ids):
+            shifted = np.subtract(ids, low, dtype=np.intp)
             seen = np.zeros(high - low + 1, bool)
-            seen[ids - low] = True
+            seen[shifted] = True
             place = np.cumsum(seen) - 1
-            return np.flatnonzero(seen) + low, place[ids - low]
+            return np.flatnonzero(seen) + low, place.take(shifted)
     found, rows = np.unique(ids, return_inverse=True)
     return found, rows
 

@@ -110,7 +110,9 @@ def verdict_on(rows: list[Row], wanted: tuple[str, ...]) -> str:
     laplace, gaussian = median("theorem 5", 0.0), median("theorem 5", DRAWN)
     tight = median("tight", DRAWN)
     found = {r["dataset"]: r["official"] for r in rows}
-    names = ", ".join(name if whole else f"{name} (a part)" for name, whole in found.items())
+    names = ", ".join(
+        name if whole else f"{name} (not the official file)" for name, whole in found.items()
+    )
     absent = ", ".join(name for name in wanted if name not in found)
     return (
         f"Agrees on the sets run, {names}"

@@ -44,7 +44,7 @@ __all__ = [
 
 MODULES = {"native": "spdp.kernels.native", "numpy": "spdp.kernels.reference"}
 DEVICE_MODULES = {"cuda": "spdp.kernels.cuda"}
-SLOWER = "25 times slower for 3×3 matrices, 14 times for 9×9, 5 times from 30×30 on"  # one thread
+SLOWER = "23 times slower for 3×3 matrices, 10 times for 9×9, 5 times for 30×30"  # one thread
 PREFERRED = {"numpy": ("native", "numpy"), "cupy": ("cuda",)}  # by the library an array belongs to
 
 

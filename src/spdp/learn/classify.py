@@ -5,6 +5,7 @@ What ``fit`` learns is private: every attribute that ends in ``_`` may be publis
 records themselves is not private: it is one more number computed from them.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ __all__ = ["PrivateMDM", "PrivateTangentLDA"]
 Array = NDArray[np.float64]
 
 
-class _ClassModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class _ClassModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """What classifiers made of class means share."""
 
     metric: str
@@ -73,9 +74,9 @@ class _ClassModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _means(self) -> Array:
         return chart_of(self.metric).vector(self.covmeans_)
 
+    @abstractmethod
     def _scores(self, X: Any) -> Array:
         """What the largest of decides the class, (n, C)."""
-        raise NotImplementedError
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each matrix."""

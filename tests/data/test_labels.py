@@ -46,3 +46,5 @@ def test_lines_are_cut_at_line_breaks_only(tmp_path):
     file = tmp_path / "labels.txt"
     file.write_bytes(b"a\r\nb\x0bc\n\xff\nd\n")
     assert lines_of(file) == ["a", "b\x0bc", "\ufffd", "d"]
+    file.write_bytes(b"a\n ")  # the last record's label is blank: it is still a record
+    assert lines_of(file) == ["a", ""]

@@ -52,8 +52,8 @@ def entries_of(column: Any) -> NDArray[Any]:
 def lines_of(file: Path) -> list[str]:
     """The lines of a text, one per record, whatever bytes they hold."""
     lines = file.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    if not lines[-1].strip():
-        lines.pop()  # a file ends with a line break
+    if not lines[-1]:
+        lines.pop()  # a file ends with a line break; a blank line is a record's
     return [line.decode("utf-8", "replace").strip() for line in lines]
 
 

@@ -154,10 +154,20 @@ def test_the_jacobian_is_that_of_the_map_from_free_entries(chart, random_records
     assert np.shape(chart.log_jacobian(np.stack([X, X]))) == (2,)
 
 
-def test_blocks_are_a_basis(chart):
+def test_components_are_orthogonal_and_add_up(chart):
     for k in (1, 2, 4):
-        basis = np.concatenate(chart.blocks(k), axis=1)
-        np.testing.assert_allclose(basis.T @ basis, np.eye(chart.dimension(k)), atol=1e-12)
+        d = chart.dimension(k)
+        parts = chart.components(np.eye(d))  # projections onto the components
+        np.testing.assert_allclose(sum(P for P, _ in parts), np.eye(d), atol=1e-12)
+        for P, p in parts:
+            np.testing.assert_allclose(P @ P, P, atol=1e-12)
+            np.testing.assert_allclose(P, P.T, atol=1e-12)
+            assert np.trace(P) == pytest.approx(p)
+
+
+def test_components_of_large_vectors_need_no_matrix(chart):
+    v = np.ones(chart.dimension(400))  # a basis would take 51 GB
+    np.testing.assert_allclose(sum(part for part, _ in chart.components(v)), v)
 
 
 @pytest.mark.parametrize("domain", DOMAINS)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from spdp.charts.base import Chart, clip_to_ball
+from spdp.charts.base import Chart, Component, clip_to_ball
 from spdp.charts.hermitian import Hermitian
 from spdp.charts.logchol import LogCholesky
 from spdp.charts.logeuclid import LogEuclidean
@@ -11,7 +11,7 @@ from spdp.charts.product import Product
 from spdp.charts.whitened import Whitened
 from spdp.errors import ParameterError, named
 
-__all__ = ["CHARTS", "LOGEUCLID", "Chart", "Product", "chart_of", "clip_to_ball"]
+__all__ = ["CHARTS", "LOGEUCLID", "Chart", "Component", "Product", "chart_of", "clip_to_ball"]
 
 TABLE = (LogEuclidean(), LogCholesky(), OffLog(), Hermitian())
 CHARTS: dict[str, Chart] = {chart.name: chart for chart in TABLE}

@@ -4,7 +4,7 @@ An isometry from matrices to R^d, which is all that privacy needs of a metric.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,17 @@ from spdp.kernels import Kernels, Region, kernels_for
 from spdp.kernels.base import Array, Codes, Ints, code_adder, own_kernels
 from spdp.kernels.place import beside, home
 
-__all__ = ["Chart", "at_center", "clip_to_ball", "diagonal_blocks"]
+__all__ = ["Chart", "Component", "at_center", "clip_to_ball", "diagonal_components"]
 
 
 EDGE = 1e-7  # relative distance from a region's edge that is rounding
+
+
+class Component(NamedTuple):
+    """What vectors (..., d) have in a subspace, and the subspace's dimension."""
+
+    v: Array
+    dimension: int
 
 
 class Chart(ABC):
@@ -130,14 +137,14 @@ class Chart(ABC):
         seen = home(Y[::stride].copy())
         return int(np.count_nonzero(self.at_edge(seen, region, kernels_for(seen))))
 
-    def blocks(self, k: int) -> list[Array]:
-        """Orthonormal bases (d, p) of groups of coordinates that are of one kind.
+    def components(self, v: Array) -> list[Component]:
+        """Vectors (..., d) taken apart into orthogonal components of one kind each.
 
-        Estimates may be shrunk group by group. Where the first group is a single
-        direction it is the overall scale of the matrices, which a domain's centre gets
+        Estimates may be shrunk component by component. Where the first of them has one
+        dimension it is the overall scale of the matrices, which a domain's centre gets
         wrong most.
         """
-        return [np.eye(self.dimension(k))]
+        return [Component(v, v.shape[-1])]
 
     def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
         """Lattice points of a stack in a region."""
@@ -173,17 +180,19 @@ class Chart(ABC):
         return status
 
 
-def diagonal_blocks(k: int, d: int) -> list[Array]:
-    """Blocks of vectors that begin with logarithms of a diagonal of k numbers.
+def diagonal_components(v: Array, k: int) -> list[Component]:
+    """Components of vectors that begin with logarithms of a diagonal of k numbers.
 
     Their trace, the traceless diagonal, and the rest.
     """
+    d = v.shape[-1]
     if k < 2:
-        return [np.eye(d)]
-    trace, diagonal = np.zeros((d, 1)), np.zeros((d, k - 1))
-    trace[:k] = 1 / np.sqrt(k)
-    diagonal[:k] = np.linalg.svd(np.eye(k) - 1 / k)[0][:, : k - 1]
-    return [trace, diagonal, np.eye(d)[:, k:]]
+        return [Component(v, d)]
+    trace, diagonal, rest = np.zeros_like(v), np.zeros_like(v), v.copy()
+    trace[..., :k] = v[..., :k].mean(axis=-1, keepdims=True)
+    diagonal[..., :k] = v[..., :k] - trace[..., :k]
+    rest[..., :k] = 0.0
+    return [Component(trace, 1), Component(diagonal, k - 1), Component(rest, d - k)]
 
 
 def at_center(Y: Array, status: Codes, region: Region) -> Array:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.blocks import NUMBERS, check_status, matrix_stack
-from spdp.charts.base import Chart
+from spdp.charts.base import Chart, Component
 from spdp.charts.logeuclid import LogEuclidean, clamped
 from spdp.kernels import Kernels, Region, dimension, kernels_for
 from spdp.kernels.base import SQRT2, Array, Codes, Ints, compose, invvecd, upper_triangle, vecd
@@ -90,11 +90,15 @@ class Hermitian(LogEuclidean):
     def edge_count(self, Y: Array, region: Region, kernels: Kernels, stride: int = 1) -> int:
         return Chart.edge_count(self, Y, region, kernels, stride)
 
-    def blocks(self, k: int) -> list[Array]:
+    def components(self, v: Array) -> list[Component]:
         """Trace, traceless diagonal, real and imaginary parts off the diagonal."""
-        *first, rest = super().blocks(k)
-        half = rest.shape[1] // 2
-        return [*first, rest] if k < 2 else [*first, rest[:, :half], rest[:, half:]]
+        *first, rest = super().components(v)
+        if not first:
+            return [rest]
+        half = rest.dimension // 2
+        real, imaginary = rest.v.copy(), rest.v.copy()
+        real[..., -half:] = imaginary[..., :-half] = 0.0
+        return [*first, Component(real, half), Component(imaginary, half)]
 
 
 def doubled(X: NDArray[Any]) -> NDArray[Any]:

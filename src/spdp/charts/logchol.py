@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.charts.base import Chart, diagonal_blocks
+from spdp.charts.base import Chart, Component, diagonal_components
 from spdp.charts.spectra import trace_ball
 from spdp.geometry import factor_of, log_cholesky, vector_of
 from spdp.kernels import Kernels, Region, Status, dimension, size_of
@@ -109,9 +109,9 @@ class LogCholesky(Chart):
         center[:k] = 0.5 * t
         return Region(-np.inf, np.inf, center, sqrt(0.25 * r * r + trace - k * low))
 
-    def blocks(self, k: int) -> list[Array]:
+    def components(self, v: Array) -> list[Component]:
         """Log-determinant, the rest of the diagonal, the factor below it."""
-        return diagonal_blocks(k, dimension(k))
+        return diagonal_components(v, self.size(v.shape[-1]))
 
     def log_jacobian(self, M: Any) -> Any:
         r"""ln J, 1/J = 2^(k + k(k−1)/4)·Π_i L_ii^(k+2−i), i from 1.

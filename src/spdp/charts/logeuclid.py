@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.charts.base import EDGE, Chart, at_center, clip_to_ball, diagonal_blocks
+from spdp.charts.base import EDGE, Chart, Component, at_center, clip_to_ball, diagonal_components
 from spdp.charts.spectra import largest_eigenvalue, trace_ball
 from spdp.geometry import logm, vecd
 from spdp.kernels import Kernels, Region, dimension, kernels_for, size_of
@@ -116,9 +116,9 @@ class LogEuclidean(Chart):
         radius = 0.5 * float(np.sqrt(k)) * (log_high - log_low)
         return Region(log_low, log_high, center, radius)
 
-    def blocks(self, k: int) -> list[Array]:
+    def components(self, v: Array) -> list[Component]:
         """Trace, traceless diagonal, off-diagonal part."""
-        return diagonal_blocks(k, self.dimension(k))
+        return diagonal_components(v, self.size(v.shape[-1]))
 
     def log_jacobian(self, M: Any) -> Any:
         r"""ln J, J(X) = (1/det X)·Π_{i<j} (ln λ_i − ln λ_j)/(λ_i − λ_j).

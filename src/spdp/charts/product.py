@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.charts.base import Chart
+from spdp.charts.base import Chart, Component
 from spdp.kernels import Kernels, Region
 from spdp.kernels.base import Array, Codes, Ints
 
@@ -89,9 +89,9 @@ class Product(Chart):
     def log_jacobian(self, M: Any) -> Any:
         return self.base.log_jacobian(M).sum(axis=-1)
 
-    def blocks(self, k: int) -> list[Array]:
-        each = np.eye(self.parts)
-        return [np.asarray(np.kron(each, block), float) for block in self.base.blocks(k)]
+    def components(self, v: Array) -> list[Component]:
+        each = self.base.components(self._cut(v))
+        return [Component(part.reshape(v.shape), self.parts * p) for part, p in each]
 
     def at_edge(self, Y: Array, region: Region, kernels: Kernels) -> NDArray[np.bool_]:
         flat = Y.reshape(len(Y) * self.parts, Y.shape[1] // self.parts)

@@ -1,11 +1,13 @@
 """The last steps of a search: the guard, the mean with all that is left, its bound."""
 
+from collections.abc import Callable
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from spdp.charts import Component
 from spdp.engines import Held
 from spdp.frame import Frame
 from spdp.kernels import Region
@@ -78,15 +80,15 @@ class LastSteps(State):
         )
         return first, second
 
-    def whole(self, alone: Array | None = None, part: float = 1.0) -> Found:
+    def whole(self, apart: Callable[[Array], Component] | None = None, part: float = 1.0) -> Found:
         """A mean over the domain with all that is left, shrunk toward the centre found.
 
-        The component along a unit vector ``alone`` is left as it is.
+        The component that ``apart`` names is left as it is.
         """
         z, sigma = self.ask_mean("mean", Frame.plain(self.home), self.far, 1.0, whole=True)
         v = self.home + z - self.frame.center
-        along = np.zeros(self.d) if alone is None else alone * float(alone @ v)
-        rest, p = v - along, self.d - (alone is not None)
+        along, own = Component(np.zeros(self.d), 0) if apart is None else apart(v)
+        rest, p = v - along, self.d - own
         factor = shrinkage(rest, sigma, p)
         y = self.inside(self.frame.center + along + factor * rest)
         pull = self.pull(rest, sigma, p, factor, self.far)

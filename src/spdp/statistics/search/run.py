@@ -36,7 +36,7 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.charts import Chart
+from spdp.charts import Chart, Component
 from spdp.engines import Held
 from spdp.frame import Frame
 from spdp.kernels import Region
@@ -108,7 +108,7 @@ class Search(LastSteps):
     ) -> None:
         super().__init__(held, account, region)
         self.reference = reference
-        self.chart, self.blocks = chart, chart.blocks(chart.size(self.d))
+        self.chart = chart
         self.wide = False  # whether the data nearly fill the domain
 
     def run(self) -> Found:
@@ -122,7 +122,7 @@ class Search(LastSteps):
         if self.reference is not None and self.resolution < REFERENCE_UP_TO and self.fits():
             return self.near_reference()
         if self.resolution < ROUNDS_FROM:
-            return self.whole(self.trace() if self.resolution >= TRACE_FROM else None)
+            return self.whole(self.scale_part if self.resolution >= TRACE_FROM else None)
         if not self.find_ball(MAX_ROUNDS):
             return self.filled()
         shaped = self.resolution >= SHAPE_FROM and not self.wide
@@ -134,10 +134,10 @@ class Search(LastSteps):
         radius, loss = self.find_radius()
         return self.guarded(radius, loss)
 
-    def trace(self) -> Array | None:
-        """The direction that is the scale of all, if it is worth being kept apart."""
-        single = self.blocks[0].shape[1] == 1 and self.d >= MANY
-        return self.blocks[0][:, 0] if single else None
+    def scale_part(self, v: Array) -> Component:
+        """What of v is the scale of all, where that is worth being kept apart."""
+        first = self.chart.components(v)[0]
+        return first if first.dimension == 1 and self.d >= MANY else Component(np.zeros(self.d), 0)
 
     def later_share(self) -> float:
         """What the steps after the rounds will spend before the last one."""
@@ -190,7 +190,8 @@ class Search(LastSteps):
         if self.radius == self.far:
             self.first = v, sigma
         plain = self.frame.axes is None
-        offset, error = shrink_best(v, sigma, self.blocks) if plain else shrink(v, sigma)
+        parts = self.chart.components(v) if plain else []
+        offset, error = shrink_best(v, sigma, parts) if plain else shrink(v, sigma)
         self.frame = self.frame.moved(self.inside(self.frame.back(offset)))
         return error
 

@@ -1,9 +1,9 @@
 r"""James–Stein estimates of a mean seen under isotropic noise.
 
-A chart's vectors fall into blocks of one kind (:meth:`spdp.charts.Chart.blocks`), as
-log-vectors do: the trace, the traceless diagonal and the off-diagonal part. A domain's
-centre is often wrong in the trace above all, so shrinking blocks on their own keeps
-what one block shows clearly.
+A chart's vectors have components of one kind (:meth:`spdp.charts.Chart.components`),
+as log-vectors do: the trace, the traceless diagonal and the off-diagonal part. A
+domain's centre is often wrong in the trace above all, so shrinking each on its own
+keeps what one shows clearly.
 
 *Coverage.* For x ~ N(θ, σ²·I_p) with p ≥ 4, the sphere of radius c·σ around the
 positive-part James–Stein estimate covers θ at least as often as the one around x, for
@@ -17,6 +17,8 @@ some other c.
 
 import numpy as np
 from numpy.typing import NDArray
+
+from spdp.charts import Component
 
 __all__ = ["COVERED_FROM", "shrink", "shrink_best", "shrinkage"]
 
@@ -38,31 +40,28 @@ def shrinkage(v: Array, sigma: float, p: int | None = None) -> float:
     return max(0.0, 1.0 - (p - 2) * sigma**2 / square)
 
 
-def shrink(v: Array, sigma: float) -> tuple[Array, float]:
+def shrink(v: Array, sigma: float, p: int | None = None) -> tuple[Array, float]:
     """James–Stein estimate of a mean and its likely squared error."""
-    p, square = len(v), float(v @ v)
+    p, square = len(v) if p is None else p, float(v @ v)
     if p < 3 or square == 0.0:
         return v, p * sigma**2
-    factor = shrinkage(v, sigma)
+    factor = shrinkage(v, sigma, p)
     error = max(factor * p * sigma**2, DOUBT * min(square, (p - 2) * sigma**2))
     return factor * v, error
 
 
-def shrink_best(v: Array, sigma: float, bases: list[Array]) -> tuple[Array, float]:
-    """All of v shrunk as one, or block by block: whichever promises less error."""
-    parts = [basis.T @ v for basis in bases]
-    if _unbiased_risk(v, sigma) <= sum(_unbiased_risk(part, sigma) for part in parts):
+def shrink_best(v: Array, sigma: float, components: list[Component]) -> tuple[Array, float]:
+    """All of v shrunk as one, or by its components: whichever promises less error."""
+    apart = sum(_unbiased_risk(part, sigma, p) for part, p in components)
+    if _unbiased_risk(v, sigma, len(v)) <= apart:
         return shrink(v, sigma)
-    shrunk = [shrink(part, sigma) for part in parts]
-    offset = np.zeros(len(v))
-    for basis, (part, _) in zip(bases, shrunk, strict=True):
-        offset += basis @ part
-    return offset, sum(error for _, error in shrunk)
+    shrunk = [shrink(part, sigma, p) for part, p in components]
+    return np.asarray(sum(part for part, _ in shrunk)), sum(error for _, error in shrunk)
 
 
-def _unbiased_risk(v: Array, sigma: float) -> float:
+def _unbiased_risk(v: Array, sigma: float, p: int) -> float:
     """Stein's unbiased estimate of the risk of :func:`shrink`."""
-    p, square = len(v), float(v @ v)
+    square = float(v @ v)
     if p < 3 or square == 0.0:
         return p * sigma**2
     if square <= (p - 2) * sigma**2:

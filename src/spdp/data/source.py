@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 BLOCK_BYTES = 16 << 20
-DEVICE_BYTES = 1 << 30  # of a block on a device, where work has to be started for each
+DEVICE_BYTES = 8 << 30  # of a block on a device, where work has to be started for each
 Read = Callable[[], Iterator[Any]]
 
 

@@ -55,10 +55,12 @@ OK = int(Status.OK)
 LOGVEC, ENCODE, LATTICE_SUM = range(3)
 OPTIONS = ("--std=c++17", "--diag-suppress=177,128")
 COPIES = 64  # of the sums, so that blocks do not wait for each other
-TILE = 64  # of row_turns
+TILE = 64, 48  # rows and columns of row_turns, which has as many threads as rows
 SHARED_BYTES = 48 << 10  # of a block that asks for nothing special
-FEW = 16  # coordinates up to which a thread turns a row by itself
-ROW_THREADS = 128
+FEW = 24  # coordinates up to which a thread turns a row by itself
+KNOWN = 256  # coordinates up to which passes over rows are compiled for their number
+LANE_COORDINATES = 6  # of a row, in passes over rows
+ROW_THREADS, FEW_THREADS = 128, 64
 LARGE_BYTES = 256 << 20  # of a batch for cuSOLVER
 
 
@@ -226,9 +228,20 @@ def _rows(
         return
     center, width = frame
     numbers = np.concatenate([center, 1.0 / np.asarray(width), more])
-    grid = min(-(-m // ROW_THREADS), 16 * _processors(A.device.id))
-    arguments = (np.int64(m), np.int32(d), A, cupy.asarray(numbers), *rest)
-    _kernel(name)((grid,), (ROW_THREADS,), arguments, shared_mem=shared)
+    lanes = _lanes(d)
+    grid = min(-(-m * lanes // ROW_THREADS), 16 * _processors(A.device.id))
+    arguments = (np.int64(m), np.int32(d), A, cupy.asarray(numbers), np.int32(lanes), *rest)
+    _kernel(name, *_row_options(d))((grid,), (ROW_THREADS,), arguments, shared_mem=shared)
+
+
+def _row_options(d: int) -> tuple[str, ...]:
+    """Rows that are not too long are compiled for."""
+    return (f"-DSPDP_D={d}", f"-DSPDP_ROW_LANES={_lanes(d)}") if d <= KNOWN else ()
+
+
+def _lanes(d: int) -> int:
+    """Lanes that share a row: a power of two, with some six coordinates each."""
+    return min(WARP, 1 << max(0, (d - 1) // LANE_COORDINATES).bit_length())
 
 
 def encode_vectors(Y: Any, center: Any, radius: float) -> Any:
@@ -239,7 +252,7 @@ def encode_vectors(Y: Any, center: Any, radius: float) -> Any:
 
 def vector_sum(Y: Any, center: Any, width: Any, radius: float, absolute: bool = False) -> Any:
     sums = cupy.zeros(Y.shape[1], np.int64)
-    needed = ROW_THREADS // WARP * sums.nbytes
+    needed = ROW_THREADS // _lanes(Y.shape[1]) * sums.nbytes
     kept = needed <= SHARED_BYTES
     rest = (np.float64(radius), np.int32(absolute), np.int32(kept), sums)
     _rows("row_sums", Y, (center, width), *rest, shared=needed if kept else 0)
@@ -257,12 +270,12 @@ def rotate(Y: Any, center: Any, axes: Any, out: Any = None) -> Any:
     m, d = A.shape
     turned, home = cupy.empty_like(A), cupy.asarray(center, np.float64)
     if m and d <= FEW:
-        grid = min(-(-m // ROW_THREADS), 16 * _processors(A.device.id))
-        kernel = _kernel("few_turns", f"-DSPDP_D={d}", f"-DSPDP_THREADS={ROW_THREADS}")
-        kernel((grid,), (ROW_THREADS,), (np.int64(m), A, home, V, turned))
+        grid = min(-(-m // FEW_THREADS), 32 * _processors(A.device.id))
+        kernel = _kernel("few_turns", *_row_options(d))
+        kernel((grid,), (FEW_THREADS,), (np.int64(m), A, home, V, turned))
     elif m:
-        grids = (-(-m // TILE), -(-d // TILE))
-        _kernel("row_turns")(grids, (256,), (np.int64(m), np.int32(d), A, home, V, turned))
+        grids = (-(-m // TILE[0]), -(-d // TILE[1]))
+        _kernel("row_turns")(grids, (TILE[0],), (np.int64(m), np.int32(d), A, home, V, turned))
     return turned
 
 
@@ -278,7 +291,7 @@ def _distance_sum(Y: Any, center: Any, width: Any, cap: float) -> Any:
 def _histogram(Y: Any, center: Any, width: Any, edges: Any) -> Any:
     counts = cupy.zeros(len(edges) + 1, np.int64)
     rest = (np.int32(len(edges)), counts)
-    _rows("row_counts", Y, (center, width), *rest, more=edges, shared=counts.nbytes)
+    _rows("row_counts", Y, (center, width), *rest, more=edges, shared=4 * len(counts))
     return counts.get()
 
 

@@ -126,95 +126,123 @@ extern "C" __global__ void __launch_bounds__(SPDP_THREADS, SPDP_BLOCKS)
 
 #else
 
-constexpr int TILE = 64, DEPTH = 16;
+constexpr int MOST_REACHES = 4;
 
-extern "C" __global__ void row_norms(Int m, int d, const double* y, const double* parameters, double* out) {
-    const Rows rows(m, d, y, parameters);
-    for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i < m; i += Int(gridDim.x) * blockDim.x)
-        out[i] = row_norm(rows, y + i * d);
+// Rows in turn, each seen by all of its lanes.
+template <class Each> FN void for_rows(const Rows& rows, Each each) {
+    const Int stride = Int(gridDim.x) * blockDim.x / rows.lanes;
+    for (Int i = (Int(blockIdx.x) * blockDim.x + threadIdx.x) / rows.lanes; i < rows.m; i += stride)
+        each(Row(rows, rows.y + i * rows.d), i);
 }
 
-extern "C" __global__ void row_codes(Int m, int d, const double* y, const double* parameters, double radius, Int* codes) {
-    const Rows rows(m, d, y, parameters);
-    for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i < m; i += Int(gridDim.x) * blockDim.x) {
-        const RowCode code(rows, y + i * d, radius);
-        for (int j = 0; j < d; ++j) codes[i * d + j] = code(j);
-    }
+extern "C" __global__ void row_norms(Int m, int d, const double* y, const double* parameters, int lanes, double* out) {
+    const Rows rows(m, d, y, parameters, lanes);
+    for_rows(rows, [&](const Row& row, Int i) {
+        const double norm = row_norm(row);
+        if (rows.lane == 0) out[i] = norm;
+    });
+}
+
+extern "C" __global__ void row_codes(Int m, int d, const double* y, const double* parameters, int lanes, double radius,
+                                     Int* codes) {
+    const Rows rows(m, d, y, parameters, lanes);
+    for_rows(rows, [&](const Row& row, Int i) {
+        const RowCode code(row, radius);
+        FOR_COORDINATES(rows, p, j) codes[i * d + j] = code(p, j);
+    });
 }
 
 // The same, divided toward zero, as numbers that can be multiplied.
-extern "C" __global__ void row_factors(Int m, int d, const double* y, const double* parameters, double radius, int divisor,
-                                       double* out) {
-    const Rows rows(m, d, y, parameters);
-    for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i < m; i += Int(gridDim.x) * blockDim.x) {
-        const RowCode code(rows, y + i * d, radius);
-        for (int j = 0; j < d; ++j) out[i * d + j] = double(code(j) / divisor);
-    }
+extern "C" __global__ void row_factors(Int m, int d, const double* y, const double* parameters, int lanes, double radius,
+                                       int divisor, double* out) {
+    const Rows rows(m, d, y, parameters, lanes);
+    for_rows(rows, [&](const Row& row, Int i) {
+        const RowCode code(row, radius);
+        FOR_COORDINATES(rows, p, j) out[i * d + j] = double(code(p, j) / divisor);
+    });
 }
 
-// Sums over a warp's rows are kept in shared memory, where it holds them: column j is that of lane j % WARP.
-extern "C" __global__ void row_sums(Int m, int d, const double* y, const double* parameters, double radius, int absolute,
-                                    int kept, Int* sums) {
+// Each lane adds up its columns: in registers, or in shared memory side by side with the others of its warp, if that holds them.
+extern "C" __global__ void row_sums(Int m, int d, const double* y, const double* parameters, int lanes, double radius,
+                                    int absolute, int kept, Int* sums) {
     extern __shared__ Int shared_sums[];
-    const Rows rows(m, d, y, parameters);
-    const int lane = threadIdx.x % WARP;
-    Int* mine = shared_sums + threadIdx.x / WARP * d;
-    if (kept)
-        for (int j = lane; j < d; j += WARP) mine[j] = 0;
-    for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i - lane < m; i += Int(gridDim.x) * blockDim.x) {
-        const bool here = i < m;
-        const RowCode code(rows, y + (here ? i : 0) * d, radius);
-        for (int j = 0; j < d; ++j) {
-            const int q = here ? code(j) : 0;
-            const Int sum = warp_sum(absolute && q < 0 ? -q : q);
-            if (lane != j % WARP) continue;
+    const Rows rows(m, d, y, parameters, lanes);
+    const int together = WARP / lanes, slot = threadIdx.x % WARP / lanes;
+    Int* mine = shared_sums + threadIdx.x / WARP * (d * together) + slot;
+#ifdef SPDP_D
+    Int own[Rows::EACH] = {};
+#else
+    if (kept) FOR_COORDINATES(rows, p, j) mine[j * together] = 0;
+#endif
+    for_rows(rows, [&](const Row& row, Int i) {
+        const RowCode code(row, radius);
+        FOR_COORDINATES(rows, p, j) {
+            const int q = code(p, j), size = absolute && q < 0 ? -q : q;
+#ifdef SPDP_D
+            own[p] += size;
+#else
             if (kept)
-                mine[j] += sum;
+                mine[j * together] += size;
             else
-                add_to(sums + j, sum);
+                add_to(sums + j, size);
+#endif
         }
+    });
+#ifdef SPDP_D
+    FOR_COORDINATES(rows, p, j) mine[j * together] = own[p];
+#endif
+    if (!kept) return;
+    __syncthreads();
+    for (int j = threadIdx.x; j < d; j += blockDim.x) {
+        Int sum = 0;
+        for (int warp = 0; warp < blockDim.x / WARP; ++warp)
+            for (int t = 0; t < together; ++t) sum += shared_sums[(warp * d + j) * together + t];
+        add_to(sums + j, sum);
     }
-    if (kept)
-        for (int j = lane; j < d; j += WARP) add_to(sums + j, mine[j]);
 }
 
 // --- queries of the search, each in one pass -------------------------------------------------------------------------------
 
-extern "C" __global__ void row_distances(Int m, int d, const double* y, const double* parameters, double cap, Int* sum) {
-    const Rows rows(m, d, y, parameters);
+extern "C" __global__ void row_distances(Int m, int d, const double* y, const double* parameters, int lanes, double cap,
+                                         Int* sum) {
+    const Rows rows(m, d, y, parameters, lanes);
     Int mine = 0;
-    for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i < m; i += Int(gridDim.x) * blockDim.x)
-        mine += distance_units(row_norm(rows, y + i * d), cap);
+    for_rows(rows, [&](const Row& row, Int i) {
+        const Int units = distance_units(row_norm(row), cap);
+        if (rows.lane == 0) mine += units;
+    });
     add_warp(sum, mine);
 }
 
-// Edges stand behind the other parameters.
-extern "C" __global__ void row_counts(Int m, int d, const double* y, const double* parameters, int edges, Int* counts) {
-    extern __shared__ Int tally[];
-    const Rows rows(m, d, y, parameters);
+// Edges stand behind the other parameters. A block counts in 32 bits: it sees fewer rows than that.
+extern "C" __global__ void row_counts(Int m, int d, const double* y, const double* parameters, int lanes, int edges,
+                                      Int* counts) {
+    extern __shared__ unsigned tally[];
+    const Rows rows(m, d, y, parameters, lanes);
     for (int t = threadIdx.x; t <= edges; t += blockDim.x) tally[t] = 0;
     __syncthreads();
-    for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i < m; i += Int(gridDim.x) * blockDim.x)
-        add_to(tally + interval(row_norm(rows, y + i * d), parameters + 2 * d, edges), 1);
+    for_rows(rows, [&](const Row& row, Int i) {
+        const double norm = row_norm(row);
+        if (rows.lane == 0) atomicAdd(tally + interval(norm, parameters + 2 * d, edges), 1u);
+    });
     __syncthreads();
     for (int t = threadIdx.x; t <= edges; t += blockDim.x)
         if (tally[t]) add_to(counts + t, tally[t]);
 }
 
-constexpr int MOST_REACHES = 4;
-
 // Reaches stand behind the other parameters, three numbers each.
-extern "C" __global__ void row_excess(Int m, int d, const double* y, const double* parameters, double radius, int reaches,
-                                      Int* sums) {
-    const Rows rows(m, d, y, parameters);
+extern "C" __global__ void row_excess(Int m, int d, const double* y, const double* parameters, int lanes, double radius,
+                                      int reaches, Int* sums) {
+    const Rows rows(m, d, y, parameters, lanes);
     const Reach* all = reinterpret_cast<const Reach*>(parameters + 2 * d);
     Int mine[MOST_REACHES] = {};
-    for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i < m; i += Int(gridDim.x) * blockDim.x) {
-        const Lengths at = row_lengths(rows, y + i * d);
+    for_rows(rows, [&](const Row& row, Int i) {
+        const Lengths at = row_lengths(row);
+        if (rows.lane) return;
 #pragma unroll
         for (int r = 0; r < MOST_REACHES; ++r)
             if (r < reaches) mine[r] += excess_units(at, radius, all[r]);
-    }
+    });
 #pragma unroll
     for (int r = 0; r < MOST_REACHES; ++r)
         if (r < reaches) add_warp(sums + r, mine[r]);
@@ -228,67 +256,171 @@ extern "C" __global__ void row_edges(Int m, int d, const double* y, const double
     Int mine = 0;
     for (Int i = thread; i < m; i += Int(gridDim.x) * blockDim.x) {
         const double* row = y + i * stride * d;
-        const bool inside = row_norm(rows, row) < radius;
+        const bool inside = row_norm(Row(rows, row)) < radius;
         mine += !(inside && (low == high || eigenvalues_between(row, k, low, high, room + thread * d)));
     }
     add_warp(count, mine);
 }
 
-// The same for few coordinates, one thread per row.
-#ifdef SPDP_D
-extern "C" __global__ void few_turns(Int m, const double* y, const double* center, const double* axes, double* out) {
-    constexpr int D = SPDP_D;
-    __shared__ double right[D][D], home[D], stage[SPDP_THREADS * D];
+// (y - center) axes for few coordinates, one thread per row; a warp brings its rows in and out together.
+#if defined(SPDP_D) && SPDP_D <= 24
+constexpr int FEW_THREADS = 64;
+
+extern "C" __global__ void __launch_bounds__(FEW_THREADS)
+    few_turns(Int m, const double* y, const double* center, const double* axes, double* out) {
+    constexpr int D = SPDP_D, ROW = D | 1;
+    __shared__ double right[D][D], home[D];
+    __shared__ double stage[FEW_THREADS * ROW];
     const int lane = threadIdx.x % WARP;
+    double* rows = stage + threadIdx.x / WARP * (WARP * ROW);
     for (int t = threadIdx.x; t < D * D; t += blockDim.x) right[t / D][t % D] = axes[t];
     for (int t = threadIdx.x; t < D; t += blockDim.x) home[t] = center[t];
     __syncthreads();
     for (Int i = Int(blockIdx.x) * blockDim.x + threadIdx.x; i - lane < m; i += Int(gridDim.x) * blockDim.x) {
-        double z[D], turned[D];
+        const Int first = (i - lane) * D, left = (m - (i - lane)) * D;
+        const int count = left < WARP * D ? int(left) : WARP * D;
 #pragma unroll
-        for (int j = 0; j < D; ++j) z[j] = i < m ? y[i * D + j] - home[j] : 0.0;
+        for (int t = 0; t < D; ++t) {
+            const int at = lane + t * WARP;
+            if (at < count) rows[at / D * ROW + at % D] = y[first + at];
+        }
+        __syncwarp();
+        double z[D];
 #pragma unroll
+        for (int j = 0; j < D; ++j) z[j] = rows[lane * ROW + j] - home[j];
+#pragma unroll 4
         for (int l = 0; l < D; ++l) {
             double sum = 0.0;
 #pragma unroll
             for (int j = 0; j < D; ++j) sum = fma(z[j], right[j][l], sum);
-            turned[l] = sum;
+            rows[lane * ROW + l] = sum;
         }
-        store_rows<D>(stage + threadIdx.x / WARP * (WARP * D), turned, out, i - lane, m);
+        __syncwarp();
+#pragma unroll
+        for (int t = 0; t < D; ++t) {
+            const int at = lane + t * WARP;
+            if (at < count) out[first + at] = rows[at / D * ROW + at % D];
+        }
+        __syncwarp();
     }
 }
 #endif
 
-// (y - center) axes: each row's sums run over j in order, whatever its place among the others.
-extern "C" __global__ void __launch_bounds__(256)
-    row_turns(Int m, int d, const double* y, const double* center, const double* axes, double* out) {
-    __shared__ double left[DEPTH][TILE + 1], right[DEPTH][TILE];
-    const Int first = Int(blockIdx.x) * TILE;
-    const int across = blockIdx.y * TILE, row = threadIdx.x / 16, column = threadIdx.x % 16;
-    double sums[4][4] = {};
-    for (int from = 0; from < d; from += DEPTH) {
-        for (int t = threadIdx.x; t < DEPTH * TILE; t += 256) {
-            const int j = from + t % DEPTH, l = from + t / TILE, c = across + t % TILE;
-            const Int i = first + t / DEPTH;
-            left[t % DEPTH][t / DEPTH] = i < m && j < d ? y[i * d + j] - center[j] : 0.0;
-            right[t / TILE][t % TILE] = l < d && c < d ? axes[Int(l) * d + c] : 0.0;
+// c += a b for 16 x 8 and 8 x 8 numbers of a warp. Of a, a lane has rows lane / 4 (+ 8) and columns lane % 4 (+ 4); of b, rows
+// lane % 4 (+ 4) of column lane / 4; of c, two columns from lane % 4 * 2 of rows lane / 4 (+ 8).
+FN void multiply(double (&c)[4], const double (&a)[4], const double (&b)[2]) {
+#if __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+#else
+    const int lane = threadIdx.x % WARP;
+#pragma unroll
+    for (int t = 0; t < 8; ++t)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const double left = __shfl_sync(0xffffffffu, a[t / 4 * 2 + i / 2], lane / 4 * 4 + t % 4);
+            c[i] = fma(left, __shfl_sync(0xffffffffu, b[t / 4], (lane % 4 * 2 + i % 2) * 4 + t % 4), c[i]);
         }
-        __syncthreads();
-        for (int j = 0; j < DEPTH; ++j)
+#endif
+}
+
+// To shared memory, while others work; nothing but zero where there is nothing.
+FN void fetch(double* to, const double* from, bool there) {
+#if __CUDA_ARCH__ >= 800
+    const unsigned at = unsigned(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(at), "l"(from), "r"(there ? 8 : 0));
+#else
+    *to = there ? *from : 0.0;
+#endif
+}
+template <int BUT> FN void fetched() {  // but for the last ones
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(BUT));
+#endif
+    __syncthreads();
+}
+FN void fetching() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;");
+#endif
+}
+
+constexpr int TILE_ROWS = 64, TILE_COLUMNS = 48, DEPTH = 16, GAP = 4;  // a gap, so that lanes meet in no bank
+
+// A depth of 16 of the product of a tile: rows of y, columns of the axes, and what is to be taken off y.
+struct Slice {
+    double left[TILE_ROWS][DEPTH + GAP], right[DEPTH][TILE_COLUMNS + GAP], home[DEPTH];
+
+    FN void fill(Int first, int across, int from, Int m, int d, const double* y, const double* center, const double* axes) {
 #pragma unroll
-            for (int a = 0; a < 4; ++a)
+        for (int t = threadIdx.x; t < DEPTH * TILE_ROWS; t += TILE_ROWS) {
+            const int j = from + t % DEPTH;
+            const Int i = first + t / DEPTH;
+            const bool there = i < m && j < d;
+            fetch(&left[t / DEPTH][t % DEPTH], there ? y + i * d + j : y, there);
+        }
 #pragma unroll
-                for (int b = 0; b < 4; ++b) sums[a][b] = fma(left[j][row + 16 * a], right[j][column + 16 * b], sums[a][b]);
+        for (int t = threadIdx.x; t < DEPTH * TILE_COLUMNS; t += TILE_ROWS) {
+            const int l = from + t / TILE_COLUMNS, column = t % TILE_COLUMNS, c = across + column;
+            const int place = column / 8 * 8 + column % 4 * 2 + column / 4 % 2;  // neighbours of the sums are neighbours' then
+            const bool there = l < d && c < d;
+            fetch(&right[t / TILE_COLUMNS][place], there ? axes + Int(l) * d + c : axes, there);
+        }
+        const int j = threadIdx.x;
+        if (j < DEPTH) fetch(&home[j], from + j < d ? center + from + j : center, from + j < d);
+        fetching();
+    }
+};
+
+// (y - center) axes: each row's sums run over j in order, whatever its place among the others.
+extern "C" __global__ void __launch_bounds__(TILE_ROWS, 6)
+    row_turns(Int m, int d, const double* y, const double* center, const double* axes, double* out) {
+    __shared__ Slice slices[2];
+    constexpr int DOWN = WARP / 16, ALONG = TILE_COLUMNS / 8;  // parts of 16 x 8 of a warp
+    const Int first = Int(blockIdx.x) * TILE_ROWS;
+    const int across = blockIdx.y * TILE_COLUMNS, lane = threadIdx.x % WARP, top = threadIdx.x - lane;
+    double sums[DOWN][ALONG][4] = {};
+    slices[0].fill(first, across, 0, m, d, y, center, axes);
+    for (int from = 0, turn = 0; from < d; from += DEPTH, turn ^= 1) {
+        if (from + DEPTH < d) {
+            slices[turn ^ 1].fill(first, across, from + DEPTH, m, d, y, center, axes);
+            fetched<1>();
+        } else {
+            fetched<0>();
+        }
+        const Slice& now = slices[turn];
+#pragma unroll
+        for (int j = 0; j < DEPTH; j += 8) {
+            double a[DOWN][4], b[ALONG][2];
+#pragma unroll
+            for (int r = 0; r < DOWN; ++r)
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    const int at = j + lane % 4 + i / 2 * 4;
+                    a[r][i] = now.left[top + 16 * r + lane / 4 + i % 2 * 8][at] - now.home[at];
+                }
+#pragma unroll
+            for (int c = 0; c < ALONG; ++c)
+#pragma unroll
+                for (int i = 0; i < 2; ++i) b[c][i] = now.right[j + lane % 4 + 4 * i][8 * c + lane / 4];
+#pragma unroll
+            for (int r = 0; r < DOWN; ++r)
+#pragma unroll
+                for (int c = 0; c < ALONG; ++c) multiply(sums[r][c], a[r], b[c]);
+        }
         __syncthreads();
     }
 #pragma unroll
-    for (int a = 0; a < 4; ++a)
+    for (int r = 0; r < DOWN; ++r)
 #pragma unroll
-        for (int b = 0; b < 4; ++b) {
-            const Int i = first + row + 16 * a;
-            const int c = across + column + 16 * b;
-            if (i < m && c < d) out[i * d + c] = sums[a][b];
-        }
+        for (int c = 0; c < ALONG; ++c)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const Int row = first + top + 16 * r + lane / 4 + i / 2 * 8;
+                const int column = across + 8 * c + lane % 4 + i % 2 * 4;
+                if (row < m && column < d) out[row * d + column] = sums[r][c][i];
+            }
 }
 
 #endif

@@ -1,38 +1,86 @@
-// Passes over log-vectors (m, d), one thread per row: z = (y - center) * inverse width.
+// Passes over log-vectors (m, d): z = (y - center) * inverse width. Neighbouring lanes share a row, each has every so many-th
+// coordinate; an ordinary compiler knows one lane.
 #pragma once
+
+// The coordinates of this lane, numbered by p: all at once where there are few, known beforehand.
+#ifdef SPDP_D
+#define UNROLLED _Pragma("unroll")
+#else
+#define UNROLLED
+#endif
+#define FOR_COORDINATES(rows, p, j)                                             \
+    UNROLLED for (int p = 0; p * (rows).lanes < (rows).d; ++p)                  \
+        if (const int j = p * (rows).lanes + (rows).lane; j < (rows).d)
 
 namespace spdp {
 
 struct Rows {
     Int m;
-    int d;
     const double *y, *center, *by;  // by: 1 / width
+    int lane;
+#ifdef SPDP_D
+    static constexpr int d = SPDP_D, lanes = SPDP_ROW_LANES, EACH = (d + lanes - 1) / lanes;
+    double origin[EACH], factor[EACH];  // in registers, as rows are
+#else
+    int d, lanes;
+#endif
 
-    FN Rows(Int m_, int d_, const double* y_, const double* parameters)  // center, then by
-        : m(m_), d(d_), y(y_), center(parameters), by(parameters + d_) {}
+    FN Rows(Int m_, int d_, const double* y_, const double* parameters, int lanes_ = 1)  // center, then by
+        : m(m_), y(y_), center(parameters), by(parameters + d_), lane(0) {
+#if !HOST
+        lane = threadIdx.x % lanes_;
+#endif
+#ifdef SPDP_D
+        FOR_COORDINATES(*this, p, j) origin[p] = center[j], factor[p] = by[j];
+#else
+        d = d_, lanes = lanes_;
+#endif
+    }
+    // Over the lanes of a row, in an order that depends on nothing else.
+    template <class Number> FN Number total(Number x) const {
+#if !HOST
+        const unsigned row = (lanes == 32 ? 0xffffffffu : (1u << lanes) - 1) << (threadIdx.x % 32 - lane);
+        for (int step = lanes / 2; step; step /= 2) x += __shfl_xor_sync(row, x, step);
+#endif
+        return x;
+    }
 };
 
-FN double row_norm(const Rows& rows, const double* y) {
-    double square = 0.0;
-    for (int j = 0; j < rows.d; ++j) {
-        const double z = (y[j] - rows.center[j]) * rows.by[j];
-        square = fma(z, z, square);
+// What a lane has of one row: x = y - center, and z.
+struct Row {
+    const Rows& rows;
+#ifdef SPDP_D
+    double held[Rows::EACH];
+    FN Row(const Rows& all, const double* y) : rows(all) {
+        FOR_COORDINATES(rows, p, j) held[p] = y[j] - rows.origin[p];
     }
-    return sqrt(square);
+    FN double x(int p, int j) const { return held[p]; }
+    FN double z(int p, int j) const { return held[p] * rows.factor[p]; }
+#else
+    const double* y;
+    FN Row(const Rows& all, const double* row) : rows(all), y(row) {}
+    FN double x(int p, int j) const { return y[j] - rows.center[j]; }
+    FN double z(int p, int j) const { return x(p, j) * rows.by[j]; }
+#endif
+};
+
+FN double row_norm(const Row& row) {
+    double square = 0.0;
+    FOR_COORDINATES(row.rows, p, j) square = fma(row.z(p, j), row.z(p, j), square);
+    return sqrt(row.rows.total(square));
 }
 
 // Length of y - center as it is, and of z.
 struct Lengths {
     double plain, scaled;
 };
-FN Lengths row_lengths(const Rows& rows, const double* y) {
+FN Lengths row_lengths(const Row& row) {
     double plain = 0.0, scaled = 0.0;
-    for (int j = 0; j < rows.d; ++j) {
-        const double x = y[j] - rows.center[j], z = x * rows.by[j];
-        plain = fma(x, x, plain);
-        scaled = fma(z, z, scaled);
+    FOR_COORDINATES(row.rows, p, j) {
+        plain = fma(row.x(p, j), row.x(p, j), plain);
+        scaled = fma(row.z(p, j), row.z(p, j), scaled);
     }
-    return {sqrt(plain), sqrt(scaled)};
+    return {sqrt(row.rows.total(plain)), sqrt(row.rows.total(scaled))};
 }
 
 // min(norm / cap, 1) in units of 2^-30: an integer between 0 and 2^30, 0 for what is not a number
@@ -44,7 +92,13 @@ FN Int distance_units(double norm, double cap) {
 // Place of a norm between ascending edges; beyond all of them for what is not a number.
 FN int interval(double norm, const double* edges, int count) {
     int place = 0;
-    while (place < count && !(norm < edges[place])) ++place;
+    for (int above = count; place < above;) {
+        const int middle = (place + above) / 2;
+        if (norm < edges[middle])
+            above = middle;
+        else
+            place = middle + 1;
+    }
     return place;
 }
 
@@ -86,37 +140,51 @@ FN bool eigenvalues_between(const double* y, int k, double low, double high, dou
     return true;
 }
 
-// A row's way onto the lattice of a ball: a factor, and what the rule of the lattice takes off afterwards.
+// A row's way onto the lattice of a ball: scaled to the ball, rounded toward zero, and shrunk until the rule holds.
 struct RowCode {
-    static constexpr int MOST = 8;
-    const Rows& rows;
-    const double *y, by;
-    double factor = LATTICE, less[MOST];
-    int times = 0;
+    const Row& row;
+    const double by;
+    double factor = LATTICE;
 
-    FN RowCode(const Rows& all, const double* row, double radius) : rows(all), y(row), by(1.0 / radius) {
+    FN RowCode(const Row& of, double radius) : row(of), by(1.0 / radius) {
         double square = 0.0;
-        for (int j = 0; j < rows.d; ++j) square = fma(scaled(j), scaled(j), square);
+        FOR_COORDINATES(row.rows, p, j) square = fma(scaled(p, j), scaled(p, j), square);
+        square = row.rows.total(square);
         if (square > 1.0) factor = LATTICE / sqrt(square);
         if (!(square <= 1.7976931348623157e308)) factor = 0.0;  // not a finite vector: the centre
+        round();
         if (square < 1.0 - 0x1p-20) return;  // rounding is far smaller than that: the rule holds
-        for (Squares squares = all_squares(); squares.over(); squares = all_squares()) {
-            if (times == MOST) factor = 0.0;  // never seen: each time takes at least one off every coordinate
-            else less[times++] = shrinkage(squares);
-        }
+        for (Squares squares = all_squares(); squares.over(); squares = all_squares()) shrink(shrinkage(squares));
     }
-    FN double scaled(int j) const { return (y[j] - rows.center[j]) * rows.by[j] * by; }
-    FN int operator()(int j) const {
-        if (factor == 0.0) return 0;
-        int q = code(scaled(j), factor);
-        for (int i = 0; i < times; ++i) q = shrunk(q, less[i]);
-        return q;
-    }
+    FN double scaled(int p, int j) const { return row.z(p, j) * by; }
+    FN int rounded(int p, int j) const { return factor == 0.0 ? 0 : code(scaled(p, j), factor); }
     FN Squares all_squares() const {
         Squares squares;
-        for (int j = 0; j < rows.d; ++j) squares.add((*this)(j));
+        FOR_COORDINATES(row.rows, p, j) squares.add((*this)(p, j));
+        squares.upper = row.rows.total(squares.upper);
+        squares.lower = row.rows.total(squares.lower);
         return squares;
     }
+#ifdef SPDP_D
+    int q[Rows::EACH];
+    FN void round() { FOR_COORDINATES(row.rows, p, j) q[p] = rounded(p, j); }
+    FN void shrink(double less) { FOR_COORDINATES(row.rows, p, j) q[p] = shrunk(q[p], less); }
+    FN int operator()(int p, int j) const { return q[p]; }
+#else  // each time anew, with what the rule took off
+    static constexpr int MOST = 8;
+    double less[MOST];
+    int times = 0;
+    FN void round() {}
+    FN void shrink(double by_this) {
+        if (times == MOST) factor = 0.0;  // never seen: each time takes at least one off every coordinate
+        else less[times++] = by_this;
+    }
+    FN int operator()(int p, int j) const {
+        int value = rounded(p, j);
+        for (int i = 0; i < times; ++i) value = shrunk(value, less[i]);
+        return value;
+    }
+#endif
 };
 
 }  // namespace spdp

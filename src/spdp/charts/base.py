@@ -132,9 +132,9 @@ class Chart(ABC):
         norms = kernels.vector_norms(Y, region.center, np.ones(Y.shape[1]))
         return np.asarray(norms >= region.radius * (1.0 - EDGE))
 
-    def edge_count(self, Y: Array, region: Region, kernels: Kernels, stride: int = 1) -> int:
-        """How many of every so many-th record lie at the region's edge."""
-        seen = home(Y[::stride].copy())
+    def edge_count(self, Y: Array, region: Region, kernels: Kernels) -> int:
+        """How many records lie at the region's edge."""
+        seen = home(Y)
         return int(np.count_nonzero(self.at_edge(seen, region, kernels_for(seen))))
 
     def components(self, v: Array) -> list[Component]:

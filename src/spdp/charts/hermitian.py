@@ -87,8 +87,8 @@ class Hermitian(LogEuclidean):
         w, _, _ = kernels.eigh(doubled(self.unfold(Y)))
         return w[:, 0], w[:, -1]
 
-    def edge_count(self, Y: Array, region: Region, kernels: Kernels, stride: int = 1) -> int:
-        return Chart.edge_count(self, Y, region, kernels, stride)
+    def edge_count(self, Y: Array, region: Region, kernels: Kernels) -> int:
+        return Chart.edge_count(self, Y, region, kernels)
 
     def components(self, v: Array) -> list[Component]:
         """Trace, traceless diagonal, real and imaginary parts off the diagonal."""

@@ -156,10 +156,10 @@ class LogEuclidean(Chart):
             edge[near] |= (lowest <= low) | (highest >= high)
         return np.asarray(edge)
 
-    def edge_count(self, Y: Array, region: Region, kernels: Kernels, stride: int = 1) -> int:
+    def edge_count(self, Y: Array, region: Region, kernels: Kernels) -> int:
         if whole := fused(kernels, "edge_count"):
-            return int(whole(Y, region, self.size(Y.shape[1]), EDGE, stride))
-        return super().edge_count(Y, region, kernels, stride)
+            return int(whole(Y, region, self.size(Y.shape[1]), EDGE))
+        return super().edge_count(Y, region, kernels)
 
     def project(self, v: Array, region: Region) -> Array:
         """Log-eigenvalues clipped to the interval, then the vector to the ball.

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdp.data.source import Source, read_piece
 from spdp.engines.base import Engine, collect
+from spdp.engines.coins import chosen
 from spdp.engines.task import (
     Array,
     Held,
@@ -60,38 +62,46 @@ class _RemoteHeld(Held):
     """Vectors that stay with the workers that computed them."""
 
     def __init__(self, engine: DaskEngine, source: Source, task: Task) -> None:
-        self._client, self._kernels = engine.client, engine.kernels
+        self._client, self._kernels, self._key = engine.client, engine.kernels, task.key
         # a source may have no piece at all
         futures = engine.submit(source, vectors_of, task) or [
             engine.client.submit(nobody, task, pure=False)
         ]
-        counts = engine.client.map(counted, futures, pure=False)
-        _, self.n = collect(source, results_of(counts), task.allow_none)
-        self.m, self._futures, self._looked = self.n, futures, futures
+        counts = list(results_of(engine.client.map(counted, futures, pure=False)))
+        _, self.n = collect(source, counts, task.allow_none)
+        self._sizes = [result.m for result in counts]
+        self.m, self._futures = self.n, futures
+        self._places: list[NDArray[np.intp]] | None = None  # looked at, if not all of them
+        self._thin: list[Any] | None = None
         self.d = len(task.region.center)
 
-    def look_at(self, stride: int) -> None:
-        self.m, self._looked = self.n, self._futures
-        if stride == 1:
-            return
-        self._looked = self._client.map(thinned, self._futures, stride=stride, pure=False)
-        counts = self._client.map(counted, self._looked, pure=False)
-        self.m = sum(result.m for result in results_of(counts))
+    def look_at(self, one_in: int) -> None:
+        self.m, self._places, self._thin = self.n, None, None  # thinned when first asked for
+        if one_in > 1:
+            sizes = enumerate(self._sizes)
+            self._places = [chosen((self._key, one_in, i), m, one_in) for i, m in sizes]
+            self.m = sum(map(len, self._places))
+
+    def _looked(self) -> list[Any]:
+        if self._places is None:
+            return self._futures
+        if self._thin is None:
+            self._thin = self._client.map(
+                thinned, self._futures, self._places, pure=False, retries=RETRIES
+            )
+        return self._thin
 
     def turned(self, axes: Array) -> Held:
         options = {"axes": axes, "kernels": self._kernels, "pure": False, "retries": RETRIES}
-        everything = self._looked is self._futures
         self._futures = self._client.map(turn, self._futures, **options)
-        if everything:
-            self._looked = self._futures
-        else:
-            self._looked = self._client.map(turn, self._looked, **options)
+        if self._thin is not None:
+            self._thin = self._client.map(turn, self._thin, **options)
         return self
 
     def total(self, query: Query, whole: bool = False) -> Ints:
         parts = self._client.map(
             totals_of_vectors,
-            self._futures if whole else self._looked,
+            self._futures if whole else self._looked(),
             query=query,
             kernels=self._kernels,
             pure=False,

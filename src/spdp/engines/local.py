@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spdp.data.source import Source
 from spdp.engines.base import Engine, collect
+from spdp.engines.coins import chosen
 from spdp.engines.task import (
     Array,
     Held,
@@ -17,6 +19,7 @@ from spdp.engines.task import (
     Task,
     Vectors,
     counted,
+    joined,
     nobody,
     thinned,
     totals_of_vectors,
@@ -47,18 +50,17 @@ class LocalEngine(Engine):
 
 
 class LocalHeld(Held):
-    """Vectors in memory: all blocks, or every 2nd, 4th, … where not all fit.
+    """Vectors in memory: all, or one in 2, 4, … where not all fit.
 
-    Which blocks are kept depends on their number and sizes only, never on their
-    content.
+    Which are kept is left to coins; how many, to the size of the source.
     """
 
     def __init__(self, engine: LocalEngine, source: Source, task: Task, limit: int) -> None:
         self._engine, self._source, self._task = engine, source, task
         self._limit = limit
         self._kept: list[Vectors] = []
-        self._stride, self._size = 1, 0
-        self._look = 1
+        self._one_in, self._size, self._read = 1, 0, 0
+        self._places: list[NDArray[np.intp]] | None = None  # looked at, if not all of them
         self._thin: list[Vectors] | None = None
         self._axes: Array | None = None  # along which coordinates are given, if not their own
         _, self.n = collect(source, map(counted, self._first_pass()), task.allow_none)
@@ -72,15 +74,21 @@ class LocalHeld(Held):
             return read
         return (turn(vectors, self._axes, self._task.kernels, reuse=True) for vectors in read)
 
-    def look_at(self, stride: int) -> None:
-        self._look, self._thin = stride, None  # thinned when first asked for
-        self.m = sum(-(-vectors.m // stride) for vectors in self._kept)
+    def look_at(self, one_in: int) -> None:
+        self._places, self._thin = None, None  # thinned when first asked for
+        self.m = sum(vectors.m for vectors in self._kept)
+        if one_in > 1:
+            self._places = [
+                chosen((self._task.key, one_in, i), vectors.m, one_in)
+                for i, vectors in enumerate(self._kept)
+            ]
+            self.m = sum(map(len, self._places))
 
     def _looked(self) -> list[Vectors]:
-        if self._look == 1:
+        if self._places is None:
             return self._kept
         if self._thin is None:
-            self._thin = [thinned(vectors, self._look) for vectors in self._kept]
+            self._thin = list(map(thinned, self._kept, self._places))
         return self._thin
 
     def turned(self, axes: Array) -> Held:
@@ -91,28 +99,36 @@ class LocalHeld(Held):
         return self
 
     def _first_pass(self) -> Iterator[Vectors]:
-        for i, vectors in enumerate(self._vectors()):
-            if i % self._stride == 0:
-                self._kept.append(vectors)
-                self._size += vectors.Y.nbytes
-                self._make_room()
+        for vectors in self._vectors():
+            self._kept.append(self._part(vectors, self._one_in))
+            self._size += self._kept[-1].Y.nbytes
+            self._make_room()
             yield vectors
 
+    def _part(self, vectors: Vectors, one_in: int) -> Vectors:
+        """Vectors to keep, by coins that are thrown once."""
+        self._read += 1
+        if one_in == 1:
+            return vectors
+        return thinned(vectors, chosen((self._task.key, self._read), vectors.m, one_in))
+
     def _make_room(self) -> None:
-        while self._size > self._limit and len(self._kept) > 1:
+        while self._size > self._limit and sum(vectors.m for vectors in self._kept) > 1:
             if not self._source.rereadable:
                 raise DataError(
                     f"{self._source.name} can be read only once and is too large to keep; "
                     "method='oneshot' reads it once"
                 )
-            self._kept, self._stride = self._kept[::2], 2 * self._stride
-            self._size = sum(vectors.Y.nbytes for vectors in self._kept)
+            for i, vectors in enumerate(self._kept):
+                self._kept[i] = self._part(vectors, 2)
+            self._kept, self._one_in = [joined(self._kept)], 2 * self._one_in
+            self._size = self._kept[0].Y.nbytes
 
     def total(self, query: Query, whole: bool = False) -> Ints:
         if not whole:
             parts: Iterable[Vectors] = self._looked()
         else:
-            parts = self._kept if self._stride == 1 else self._vectors()
+            parts = self._kept if self._one_in == 1 else self._vectors()
         totals = [totals_of_vectors(vectors, query, self._task.kernels) for vectors in parts]
         return np.asarray(np.sum(totals, axis=0, dtype=np.int64))
 
@@ -125,7 +141,7 @@ class HeldArray(Held):
         self.n = self.m = len(Y)
         self.d = Y.shape[1]
 
-    def look_at(self, stride: int) -> None:
+    def look_at(self, one_in: int) -> None:
         """Simulations look at all of their vectors."""
 
     def total(self, query: Query, whole: bool = False) -> Ints:

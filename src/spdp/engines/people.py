@@ -208,8 +208,6 @@ def _enlarged(table: Ints, count: int) -> Ints:
 class HeldPeople(Held):
     """Vectors of persons, made from their table whenever they are asked for."""
 
-    ordered = False
-
     def __init__(
         self,
         people: People,
@@ -222,7 +220,7 @@ class HeldPeople(Held):
         self.n = self.m = len(people)
         self.d = len(people.region.center)
 
-    def look_at(self, stride: int) -> None:
+    def look_at(self, one_in: int) -> None:
         """All persons are looked at, always (see this module's text)."""
 
     def turned(self, axes: Array) -> "HeldPeople":

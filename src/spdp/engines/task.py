@@ -45,6 +45,7 @@ class Task(NamedTuple):
     classes: tuple[Any, ...] | None = None  # the public list of labels
     ranges: Array | None = None  # (p, 2), public ranges of covariates
     allow_none: bool = False  # whether no records at all are a dataset, too
+    key: int = 0  # of the coins that choose records (:mod:`.coins`)
 
 
 class Beside(NamedTuple):
@@ -161,10 +162,10 @@ def turn(vectors: Vectors, axes: Array, kernels: str | None, reuse: bool = False
     return vectors._replace(Y=turned)
 
 
-def thinned(vectors: Vectors, stride: int) -> Vectors:
-    """Every so many-th of a block's vectors, side by side: they are looked at often."""
-    Y = vectors.Y[::stride].copy()
-    columns: Any = (None if part is None else part[::stride] for part in vectors.beside)
+def thinned(vectors: Vectors, places: NDArray[np.intp]) -> Vectors:
+    """Some of a block's vectors, side by side: they are looked at often."""
+    Y = vectors.Y[on_the_side_of(places, vectors.Y)]
+    columns: Any = (None if part is None else part[places] for part in vectors.beside)
     return Vectors(Y, len(Y), None, Beside(*columns))
 
 
@@ -194,18 +195,19 @@ class Held(ABC):
         Number of records that queries with ``whole=False`` look at.
     d : int
         Dimension of the vectors.
-    ordered : bool
-        Whether places of records are public, so that a part may be chosen by place.
     """
 
     n: int
     m: int
     d: int
-    ordered: bool = True
 
     @abstractmethod
-    def look_at(self, stride: int) -> None:
-        """Let queries with ``whole=False`` look at every so many-th record only."""
+    def look_at(self, one_in: int) -> None:
+        """Let queries with ``whole=False`` look at one in so many records.
+
+        Which ones is left to coins (:mod:`.coins`); where all must be looked at, this
+        does nothing.
+        """
 
     @abstractmethod
     def total(self, query: Query, whole: bool = False) -> Ints:

@@ -309,10 +309,10 @@ def _products(Y: Any, center: Any, width: Any, radius: float, divisor: int) -> A
     return (q.T @ q).get()
 
 
-def _edge_count(Y: Any, region: Region, k: int, slack: float, stride: int) -> int:
-    """Of every so many-th row: at the ball's surface, or an eigenvalue at an end."""
+def _edge_count(Y: Any, region: Region, k: int, slack: float) -> int:
+    """Rows at the ball's surface, or with an eigenvalue at an end."""
     A = asarray(Y, np.float64)
-    m, d = -(-len(A) // stride), A.shape[1]
+    m, d = A.shape
     if m == 0:
         return 0
     low, high = 0.0, 0.0  # no interval
@@ -323,7 +323,7 @@ def _edge_count(Y: Any, region: Region, k: int, slack: float, stride: int) -> in
     grid = min(-(-m // ROW_THREADS), _processors(A.device.id))
     scratch, count = cupy.empty((grid * ROW_THREADS, d)), cupy.zeros(1, np.int64)
     bounds = map(np.float64, (region.radius * (1.0 - slack), low, high))
-    arguments = (np.int64(m), np.int32(d), A, numbers, np.int64(stride), np.int32(k))
+    arguments = (np.int64(m), np.int32(d), A, numbers, np.int32(k))
     _kernel("row_edges")((grid,), (ROW_THREADS,), (*arguments, *bounds, scratch, count))
     return int(count.get()[0])
 

@@ -30,7 +30,7 @@ P(q) ∝ exp(−‖q‖/s) is ε-DP by the triangle inequality.
 """
 
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import inf, nextafter, sqrt
 from typing import Any, NamedTuple, Protocol
 
@@ -166,6 +166,11 @@ class Account:
         self._ledger, self._label = ledger, label
         self._entry: int | None = None
         self._spent = 0  # of μ², as `_squared` counts
+
+    @cached_property
+    def key(self) -> int:
+        """Of coins that choose records to look at: drawn like noise, kept secret."""
+        return noise.key(self._rng)
 
     @property
     def mu(self) -> float:

@@ -1,6 +1,7 @@
 """The samplers. Only :meth:`spdp.privacy.account.Account.measure` may call them."""
 
 import ctypes
+import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -121,6 +122,11 @@ def laplace(total: Ints, scale: Fraction, rng: Generator) -> Ints:
     noise = laplace_vector(len(total), scale)
     sums = [int(t) + q for t, q in zip(total, noise, strict=True)]
     return np.array([min(max(s, -LIMIT), LIMIT) for s in sums], np.int64)
+
+
+def key(rng: Generator) -> int:
+    """A random number of 64 bits, of operating-system entropy unless seeded."""
+    return secrets.randbits(64) if rng is None else int(rng.spawn(1)[0].integers(1 << 63))
 
 
 def _simulated(total: Ints, noise: NDArray[np.float64]) -> Ints:

@@ -17,18 +17,16 @@ __all__ = ["EdgeCount"]
 class EdgeCount(Query):
     """``unit`` times the number of records at the edge of the domain.
 
-    Of each block every ``stride``-th record is looked at. A record is at the edge or
-    not: replacing one moves the count by at most one, and so does adding or removing
-    one where all are looked at.
+    A record is at the edge or not: replacing, adding or removing one moves the count by
+    at most one.
     """
 
     chart: Chart
     region: Region
-    stride: int = 1
     unit: int = 1 << 20
 
     def total(self, Y: Array, kernels: Kernels) -> Ints:
-        found = self.chart.edge_count(Y, self.region, kernels, self.stride)
+        found = self.chart.edge_count(Y, self.region, kernels)
         return np.array([self.unit * found], np.int64)
 
     def sensitivity(self, adjacency: Adjacency) -> int:

@@ -26,14 +26,12 @@ COUNT_SHARE = 0.01  # of μ²
 class Counted(Held):
     """Vectors of all records, and a released estimate of their number."""
 
-    ordered = False
-
     def __init__(self, held: Held, n: int) -> None:
         self.held = held
         self.n = self.m = n
         self.d = held.d
 
-    def look_at(self, stride: int) -> None:
+    def look_at(self, one_in: int) -> None:
         """All records are looked at, always (see this module's text)."""
 
     def total(self, query: Query, whole: bool = False) -> NDArray[np.int64]:

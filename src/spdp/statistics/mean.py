@@ -169,7 +169,8 @@ def private_mean(
     paying["unit"] = source.unit
     if wanted is Method.ADAPTIVE:
         account = Account(Budget.gaussian(epsilon, delta), **paying)
-        held = people or engine.gather(source, engine.task(source, chart, region, policy))
+        task = engine.task(source, chart, region, policy)._replace(key=account.key)
+        held = people or engine.gather(source, task)
         search = Search(held, account, region, chart, reference)
         return _adaptive(search, domain, chart)
     account = Account(shot.budget, shot.adjacency, **paying)

@@ -50,7 +50,9 @@ class Setting:
     ) -> Held:
         """Vectors of all records, or persons, with their class or covariates."""
         task = self.engine.task(self.source, self.chart, self.region, self.policy, classes, ranges)
-        return self.engine.gather(self.source, task, self.private_count)
+        return self.engine.gather(
+            self.source, task._replace(key=self.account.key), self.private_count
+        )
 
     def facts(self) -> dict[str, Any]:
         """What certificates of all statistics say alike."""

@@ -248,14 +248,14 @@ extern "C" __global__ void row_excess(Int m, int d, const double* y, const doubl
         if (r < reaches) add_warp(sums + r, mine[r]);
 }
 
-// Rows of which every so many-th is looked at; `room` has d numbers for each thread. With low = high only the ball counts.
-extern "C" __global__ void row_edges(Int m, int d, const double* y, const double* parameters, Int stride, int k, double radius,
-                                     double low, double high, double* room, Int* count) {
+// `room` has d numbers for each thread. With low = high only the ball counts.
+extern "C" __global__ void row_edges(Int m, int d, const double* y, const double* parameters, int k, double radius, double low,
+                                     double high, double* room, Int* count) {
     const Rows rows(m, d, y, parameters);
     const Int thread = Int(blockIdx.x) * blockDim.x + threadIdx.x;
     Int mine = 0;
     for (Int i = thread; i < m; i += Int(gridDim.x) * blockDim.x) {
-        const double* row = y + i * stride * d;
+        const double* row = y + i * d;
         const bool inside = row_norm(Row(rows, row)) < radius;
         mine += !(inside && (low == high || eigenvalues_between(row, k, low, high, room + thread * d)));
     }

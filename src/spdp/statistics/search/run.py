@@ -26,8 +26,8 @@ steps 2 to 4.
 
 All choices are functions of public numbers and of released ones. Each query's integers
 and sensitivity are in :mod:`spdp.queries`; shares of μ² add up to at most 1 in the
-account. Of very many records steps 0 to 2 look at every so many-th, by public numbers
-and places alone: a record that is not looked at changes nothing.
+account. Of very many records steps 0 to 2 look at a part, chosen by coins
+(:mod:`spdp.engines.coins`): a record that is not looked at changes nothing.
 """
 
 from dataclasses import replace
@@ -152,14 +152,21 @@ class Search(LastSteps):
 
     def ask_outside(self) -> Outside | None:
         """Share of the records at the domain's edge, if it can be seen."""
-        stride = max(1, self.m // EDGE_LOOKS) if self.held.ordered else 1
-        looks = self.m / stride
-        if looks * self.mu * sqrt(EDGE_MOST) < EDGE_SEEN:
+        before = self.one_in
+        self.look_at_one_in(self.kept // EDGE_LOOKS)
+        try:
+            return self.ask_edge()
+        finally:
+            self.look_at_one_in(before)
+
+    def ask_edge(self) -> Outside | None:
+        """That share among the records looked at."""
+        if self.m * self.mu * sqrt(EDGE_MOST) < EDGE_SEEN:
             return None
-        share = clip((EDGE_FACTOR / (looks * self.mu)) ** 2, EDGE_LEAST, EDGE_MOST)
-        query = EdgeCount("edge", self.chart, self.region, stride)
+        share = clip((EDGE_FACTOR / (self.m * self.mu)) ** 2, EDGE_LEAST, EDGE_MOST)
+        query = EdgeCount("edge", self.chart, self.region)
         answer = self.account.measure(query, self.held.total(query), share)
-        unit = 1.0 / query.unit / looks
+        unit = 1.0 / query.unit / self.m
         outside = Outside(clip(float(answer.values[0]) * unit, 0.0, 1.0), answer.scale * unit)
         self.account.note(**outside.describe())
         return outside

@@ -97,10 +97,14 @@ class State:
     def look(self, enough: float) -> None:
         """Look at no more records than keep the resolution above ``enough``.
 
-        Every so many-th, by places and public numbers only: a query over a part of the
-        records is no more sensitive than one over all.
+        Which ones is left to coins, how many to public numbers.
         """
-        self.held.look_at(max(1, int(resolution(self.kept, self.d, self.mu) / enough)))
+        self.look_at_one_in(int(resolution(self.kept, self.d, self.mu) / enough))
+
+    def look_at_one_in(self, many: int) -> None:
+        """Look at one in so many records."""
+        self.one_in = max(1, many)
+        self.held.look_at(self.one_in)
         self.m = int(self.held.m)
         self.resolution = resolution(self.m, self.d, self.mu)
 

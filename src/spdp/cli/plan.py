@@ -9,6 +9,7 @@ import typer
 from spdp import choices
 from spdp.choices import Adjacency, Mechanism, Method
 from spdp.cli import options
+from spdp.cli.groups import Bounds, Budget
 from spdp.cli.output import check_free, check_report, console, print_json, say, write_page
 from spdp.errors import ParameterError
 
@@ -52,14 +53,11 @@ Runs = Annotated[int, typer.Option(min=1, metavar="RUNS", help="Releases to simu
 
 
 def plan(
+    *,
     k: Size,
     n: Number,
-    epsilon: options.Epsilon,
-    delta: options.Delta,
-    eigenvalues: options.Eigenvalues = None,
-    trace: options.Trace = None,
-    correlation: options.Correlation = None,
-    radius: options.Radius = None,
+    budget: Budget,
+    bounds: Bounds,
     metric: options.Metric = "logeuclid",
     spread: Spread = None,
     offset: Offset = None,
@@ -88,9 +86,9 @@ def plan(
     planner = Planner(
         n=n,
         k=k,
-        epsilon=epsilon,
-        delta=delta,
-        domain=options.domain_from(eigenvalues, trace, correlation, radius),
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        domain=bounds.domain(),
         spread=_spread(spread),
         offset=offset,
         reference=options.load_reference(reference),

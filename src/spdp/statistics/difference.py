@@ -20,7 +20,9 @@ mean excess over the smaller class, measured as in :mod:`spdp.privacy.bounds`.
 is near 2·tr V², for V = Σ_a/n_a + Σ_b/n_b + noise; both traces are estimated from the
 released second moments, whose noise is known. The p-value is that of the scaled χ² with
 these two moments (Bai and Saranadasa 1996). Its level is approximate: a normal limit,
-and two moments.
+and two moments; a very small p-value is no more than an order of magnitude. The law's
+tail is positive everywhere: where it is smaller than the smallest normal double, that
+number is given, which is above it, and never 0.
 
 *Enforced, assumed, therefore.* As for :func:`spdp.private_mean`; ``classes`` are
 public, and a record whose label is not among them adds nothing.
@@ -29,6 +31,7 @@ public, and a record whose label is not among them adds nothing.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -151,7 +154,8 @@ class _Test:
 
     @property
     def p_value(self) -> float:
-        return float(stats.chi2.sf(self.statistic / self.scale, self.freedom))
+        """Probability of so large a distance, or a bound on it where it underflows."""
+        return max(float(stats.chi2.sf(self.statistic / self.scale, self.freedom)), float_info.min)
 
 
 class _Compared:

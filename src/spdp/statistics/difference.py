@@ -39,7 +39,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from spdp.certificate import estimand_of
-from spdp.choices import Adjacency
 from spdp.domain import Domain
 from spdp.engines import Engine, Held
 from spdp.errors import ParameterError, named
@@ -238,8 +237,6 @@ def _publish(
         warn_outside(found.outside.share, account.unit)
     means = [chart.project(found.center + z, setting.region) for z in found.z]
     account.note(classes=list(classes))
-    public, n = account.adjacency is Adjacency.REPLACE_ONE, search.n
-    step, last = found.radius / RECORD_NORM, account.steps[-1]
     return publish(
         account,
         {
@@ -254,13 +251,7 @@ def _publish(
         estimand=estimand_of("difference", chart.distance, account.unit),
         error_statement=DIFFERENCE,
         error_bound_within=_within(found.bound(0.0, 0.0)),
-        n=n if public else None,
-        n_estimate=None if public else float(n),
-        sensitivity=last["sensitivity"] * step / n,
-        sigma=last["scale"] * step / n,
-        lattice_step=step,
-        outside=None if found.outside is None else found.outside.describe(),
-        **setting.facts(),
+        **setting.facts(found.outside, search.n, found.radius),
     )
 
 

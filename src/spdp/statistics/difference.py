@@ -47,7 +47,7 @@ from spdp.privacy.bounds import SURE, SURE_PART, Bound
 from spdp.privacy.laws import chi2_law
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, ClassExcess, Moments, MomentSum
-from spdp.queries.moments import OFF_DIAGONAL, ON_DIAGONAL
+from spdp.queries.triangle import OFF_NOISE
 from spdp.release import Release, publish, stated_bounds
 from spdp.statements import CLIPPED, DIFFERENCE
 from spdp.statistics.classes import check_classes
@@ -217,7 +217,7 @@ def chance_of(m: Moments, counts: Array, z: Array) -> _Test:
         S += (m.second[c] / counts[c] - inner) / counts[c]
     unit = m.second_sd**2 * float((counts**-4.0).sum())
     trace_variance = d * unit
-    spread = unit * d * (1.0 + (d - 1) * (ON_DIAGONAL / OFF_DIAGONAL) ** 2)
+    spread = unit * d * (1.0 + (d - 1) * OFF_NOISE**2)
     trace = max(float(np.trace(S)), 0.0)
     square = max(float((S * S).sum()) - spread, trace**2 / d)
     counted = float(((m.count_sd / counts) ** 2 * (z**2).sum(axis=1)).sum())

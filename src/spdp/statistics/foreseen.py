@@ -24,8 +24,8 @@ from scipy import optimize, stats
 from spdp.choices import Adjacency
 from spdp.frame import Frame
 from spdp.queries import RECORD_NORM, CrossSum, DirectionSum, MomentSum, Query, SpreadSum, Trend
-from spdp.queries.moments import ON_DIAGONAL
 from spdp.queries.spread import COUNTED, OF, WEIGHT
+from spdp.queries.triangle import ON_DIAGONAL
 from spdp.statistics import pca, regression, trend
 from spdp.statistics.planner import Planner
 from spdp.statistics.search.classes import FEWEST, SEEN

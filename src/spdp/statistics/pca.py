@@ -48,6 +48,7 @@ from spdp.privacy.account import Seed
 from spdp.privacy.bounds import UPPER, Bound, Number
 from spdp.privacy.ledger import Ledger
 from spdp.queries import MomentSum
+from spdp.queries.triangle import OFF_NOISE
 from spdp.release import Release, publish
 from spdp.statements import PCA
 from spdp.statistics.counted import countable
@@ -176,7 +177,7 @@ def _trusted(raw: Array, vectors: Array, sd: float, width: Array, counted: float
     rng = np.random.default_rng(SEED)
     sums = []
     for _ in range(NOISES):
-        E = np.tril(rng.standard_normal((d, d)), -1) * (5.0 / 7.0)
+        E = np.tril(rng.standard_normal((d, d)), -1) * OFF_NOISE
         E = (E + E.T + np.diag(rng.standard_normal(d))) * np.outer(width, width)
         sums.append(sd * float(np.linalg.eigvalsh(E)[-p:].sum()))
     noise = float(np.quantile(sums, CERTAIN)) + counted

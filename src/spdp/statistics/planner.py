@@ -239,6 +239,10 @@ class Planner:
         """Error of the method that will run, roughly where it is simulated."""
         if made is None or self.will_run(n, epsilon) is Method.ONESHOT:
             return sqrt(self.shot(epsilon).expected_squared_error(n))
+        return self._roughly(made, n, epsilon, advance)
+
+    def _roughly(self, made: Population, n: int, epsilon: float, advance: Advance) -> float:
+        """Simulated rms error, from fewer runs and records."""
         return self._simulate(made, n, epsilon, COARSE_RUNS, COARSE_SAMPLE, advance).rms
 
     def curves(self, kinds: int | None = None, runs: int = RUNS) -> tuple[Array, dict[str, Array]]:
@@ -247,26 +251,27 @@ class Planner:
         At n itself the errors are those of :meth:`exact` and :meth:`simulated`.
         ``kinds`` says how many spreads are enough.
         """
-        below = np.geomspace(max(1, self.n / REACH), self.n, POINTS).round()
-        above = np.geomspace(self.n, self.n * REACH, POINTS).round()
-        grid = np.unique([*below, *above])
-        grid = grid[grid <= MAX_RECORDS]
+        grid = self._grid()
         errors = {
             f"one shot, {name}": np.sqrt([shot.expected_squared_error(n) for n in grid])
             for name, shot in self.shots.items()
         }
         some = self.populations[:kinds] if self.can_adapt else []
-        known = self.simulated(runs)
         with track("simulating a curve", len(some) * len(grid) * COARSE_RUNS) as advance:
-            for made, here in zip(some, known, strict=False):
-                rough = [
-                    here
-                    if n == self.n
-                    else self._simulate(
-                        made, int(n), self.epsilon, COARSE_RUNS, COARSE_SAMPLE, advance
-                    )
-                    for n in grid
-                ]
-                name = f"adaptive, spread {made.spread:.3g}"
-                errors[name] = np.array([prediction.rms for prediction in rough])
+            for made, here in zip(some, self.simulated(runs), strict=False):
+                errors[f"adaptive, spread {made.spread:.3g}"] = np.array(
+                    [
+                        here.rms
+                        if n == self.n
+                        else self._roughly(made, int(n), self.epsilon, advance)
+                        for n in grid
+                    ]
+                )
         return grid, errors
+
+    def _grid(self) -> Array:
+        """Numbers of records below and above n, and n itself."""
+        below = np.geomspace(max(1, self.n / REACH), self.n, POINTS).round()
+        above = np.geomspace(self.n, self.n * REACH, POINTS).round()
+        grid = np.unique([*below, *above])
+        return grid[grid <= MAX_RECORDS]

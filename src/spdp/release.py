@@ -48,17 +48,6 @@ def publish(
     """
     seed = account.random_state
     values = {name: numbers(array) for name, array in _named(value).items()}
-    if error is None:
-        facts.setdefault("error_bound", None)
-    elif isinstance(error, Bound):
-        facts["error_bound_parts"] = error.describe()
-        facts["error_bound"] = stated_bounds(error)
-    else:
-        squares = quantiles(error)
-        facts["expected_squared_error"] = mean_of(error)
-        facts["squared_error_quantiles"] = squares
-        facts["squared_error_law"] = error
-        facts["error_bound"] = {level: sqrt(squares[level]) for level in STATED}
     certificate = Certificate(
         private=seed is None,
         float_safe=seed is None,
@@ -71,13 +60,28 @@ def publish(
         steps=account.steps,
         seed=seed if seed is None or isinstance(seed, int) else "generator",
         unit=None if account.unit is None else account.unit.value,
-        **{"adjacency": account.adjacency.value, **facts},
+        **{"adjacency": account.adjacency.value, **_error_facts(error), **facts},
     )
     release = Release(values, certificate.as_dict())
     if account.has_ledger:
         kept = release.values if len(release.values) > 1 else release.value
         account.keep(kept, release.certificate)
     return release
+
+
+def _error_facts(error: Spec | Bound | None) -> dict[str, Any]:
+    """What a certificate states of an error, from its law or its bound."""
+    if error is None:
+        return {"error_bound": None}
+    if isinstance(error, Bound):
+        return {"error_bound_parts": error.describe(), "error_bound": stated_bounds(error)}
+    squares = quantiles(error)
+    return {
+        "expected_squared_error": mean_of(error),
+        "squared_error_quantiles": squares,
+        "squared_error_law": error,
+        "error_bound": {level: sqrt(squares[level]) for level in STATED},
+    }
 
 
 def _named(value: Array | Values) -> Values:

@@ -7,6 +7,7 @@ is repeated here and never inferred from the mechanism, the method or the steps.
 
 from collections.abc import Sequence
 from math import exp, sqrt
+from sys import float_info
 from typing import Any, NamedTuple
 
 from spdp.charts import chart_of
@@ -182,7 +183,9 @@ def _test(c: Certificate) -> str | None:
     if c["statistic"] != "difference":
         return None
     test = c["steps"][-1]["test"]
-    return f"p = {test['p_value']:.3g}, scaled χ² of {test['freedom']:.3g} degrees of freedom"
+    p, least = test["p_value"], float_info.epsilon  # what rounding leaves of a probability
+    shown = f"p < {least:.2g}" if p < least else f"p = {p:.3g}"
+    return f"{shown}, scaled χ² of {test['freedom']:.3g} degrees of freedom"
 
 
 def _bound(c: Certificate) -> str | None:

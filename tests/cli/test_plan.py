@@ -89,7 +89,7 @@ def test_budgets_too_small_or_too_large_are_said_to_be(run, refused):
     assert "errs by 0.3" in out
     refused(2, "epsilon", *words, "1e100")
     refused(2, "too small", *words, "1e-300")
-    refused(2, "--error must be positive", *words, "1", "--error", "-1")
+    refused(2, "--error must be a positive finite number", *words, "1", "--error", "-1")
     refused(2, "share of the domain's radius", *words, "1", "--spread", "wide")
     refused(3, "missing.npz", *words, "1", "--spread", "missing.npz")
 

@@ -3,7 +3,7 @@
 import json
 
 from spdp.cli.stats.plan import Statistic
-from spdp.statistics.forecast import STATISTICS
+from spdp.statistics.foreseen import STATISTICS
 
 PUBLIC = ("--k", "3", "--n", "5000", "--epsilon", "1", "--delta", "1e-6", "--radius", "10")
 

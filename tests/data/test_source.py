@@ -5,7 +5,7 @@ import pytest
 
 from spdp import Ball, EigenvalueBounds, private_mean
 from spdp.data import as_source, open_records
-from spdp.data.columns import beside
+from spdp.data.columns import beside, owned
 from spdp.data.source import chain
 from spdp.errors import DataError
 from spdp.lattice import exact_sum
@@ -65,6 +65,16 @@ def test_records_in_memory_are_told_from_those_in_files(tmp_path):
     for file in (mapped, mapped[3:], np.asarray(mapped)):
         assert as_source(file).memory == 0
     assert as_source(iter([X])).memory == 0
+
+
+def test_columns_leave_all_else_as_it_was():
+    source, changed = as_source(np.tile(np.eye(2), (50, 1, 1))), {"_read", "chunks", "columns"}
+    for wider in (beside(source, label=np.arange(50)), owned(source, person=7)):
+        assert wider.columns != source.columns
+        assert source.memory > 0
+        assert {name for name, value in vars(wider).items() if vars(source)[name] is not value} <= (
+            changed
+        )
 
 
 def test_a_source_says_what_it_holds():

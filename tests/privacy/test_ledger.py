@@ -10,7 +10,6 @@ import random
 import signal
 import time
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -177,39 +176,7 @@ def test_pure_ledgers(tmp_path):
     assert ledger.remaining()["pure_epsilon"] == pytest.approx(1.0)
 
 
-def test_curve(ledger):
-    assert ledger.curve([1e-6]) == [(1e-6, 0.0)]
-    release(ledger, 0.5)
-    curve = ledger.curve()
-    assert all(a[1] >= b[1] for a, b in pairwise(curve))
-    assert dict(ledger.curve([1e-6]))[1e-6] == pytest.approx(0.5, rel=1e-6)
-
-
 # --- results --------------------------------------------------------------------------
-
-
-def test_a_paid_release_is_recovered(ledger):
-    value = release(ledger, 0.3, label="kept")
-    pending = ledger.spend(mechanism="tangent-gaussian", mu=0.01)
-    recovered, certificate = Ledger(ledger.path).recover(1)
-    np.testing.assert_array_equal(recovered, value)
-    assert certificate == {"epsilon": 0.3, "delta": 1e-6}
-    assert len(ledger.history()) == 2  # and costs nothing
-    with pytest.raises(LedgerError, match=r"entry 2 is pending.*no result"):
-        ledger.recover(pending)
-    for entry in (0, 3, -1):
-        with pytest.raises(LedgerError, match="no entry"):
-            ledger.recover(entry)
-
-
-def test_complex_values_are_recovered(ledger):
-    value = np.array([[2.0, -1j], [1j, complex(3.0, -0.0)]])
-    account = Account(Budget.gaussian(0.1, 1e-6), ledger=ledger)
-    account.measure(Stated(), np.zeros(1, np.int64))
-    account.keep(value, {})
-    again, _ = ledger.recover(1)
-    assert again.dtype == np.complex128
-    assert again.tobytes() == value.tobytes()
 
 
 def test_only_who_paid_stores_and_once(ledger):

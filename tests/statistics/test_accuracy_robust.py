@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from spdp import (
     EigenvalueBounds,
@@ -15,6 +16,7 @@ from spdp.charts import chart_of
 from spdp.errors import DataError, OutsideDomain, ParameterError
 from spdp.geometry import expm, invvecd
 from spdp.statistics.regression import predict, prediction_variance
+from spdp.words import facts
 
 CHART = chart_of("logeuclid")
 DOMAIN = EigenvalueBounds(1e-3, 1e3)
@@ -141,6 +143,18 @@ def test_classes_that_do_not_differ_are_seldom_told_apart():
         release = private_difference(X, y, classes=(0, 1), random_state=s, **BUDGET)
         seen += release.values["p_value"] < 0.05
     assert seen <= 12  # 5 are expected; more than 12 has a probability of 0.1 %
+
+
+def test_a_p_value_is_never_zero():
+    """The law's tail underflows for classes that are far apart, but is positive."""
+    for shift, shown in ((1.0, "p < 2.2e-16, "), (0.0, "p = ")):
+        X, y, _ = two_classes(shift, 0)
+        release = private_difference(X, y, classes=(1, 0), random_state=0, **BUDGET)
+        test = release.certificate["steps"][-1]["test"]
+        tail = float(stats.chi2.sf(test["statistic"] / test["scale"], test["freedom"]))
+        assert (tail == 0.0) == (shift == 1.0)
+        assert release.values["p_value"] == test["p_value"] == max(tail, np.finfo(float).tiny)
+        assert facts(release.certificate)["test"].startswith(shown)
 
 
 def test_a_difference_needs_two_public_classes(random_spd):

@@ -133,19 +133,6 @@ def test_a_plan_is_described_in_json_and_repeats():
         assert word in repr(made)
 
 
-@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-def test_what_is_needed_reaches_the_wanted_error(adjacency):
-    options = {"k": 3, "domain": Ball(4.0), "adjacency": adjacency, "delta": 1e-6}
-    planner = Planner(n=500, epsilon=0.5, spread="20%", **options)
-    for error in (0.4, 0.02):
-        (answer,) = planner.needed(error)
-        for n, epsilon in ((answer.n, 0.5), (500, answer.epsilon)):
-            row = plan(n=n, epsilon=epsilon, spread="20%", runs=40, **options).predictions[0]
-            assert row.rms == pytest.approx(error, rel=0.3 if row.spread else 0.02)
-    assert planner.needed(1e-15) == [(answer.spread, None, None)]
-    assert planner.needed(1e6)[0].n == 1
-
-
 def test_curves_go_through_the_plan():
     planner = Planner(n=1000, k=4, domain=Ball(4.0), spread=0.5, **BUDGET)
     grid, errors = planner.curves()

@@ -6,6 +6,8 @@ from typing import Any
 
 import typer
 
+from spdp.cli.expanding import expanded
+
 __all__ = ["EXAMPLES", "group", "register"]
 
 # They go together: what one of them writes, those below it may read.
@@ -66,7 +68,7 @@ def register(app: typer.Typer, *commands: Callable[..., None], under: str = "") 
     """Add commands to a group, each by its own name and with its example."""
     for command in commands:
         name = command.__name__.rstrip("_")
-        app.command(name, epilog=_epilog(f"{under} {name}".strip()))(command)
+        app.command(name, epilog=_epilog(f"{under} {name}".strip()))(expanded(command))
 
 
 def _epilog(name: str) -> str | None:

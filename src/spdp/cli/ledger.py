@@ -159,10 +159,8 @@ def recover(
     """Write a release again that was paid for. It costs nothing: it is the same one."""
     from spdp.release import Release
 
-    account, target = (
-        options.open_ledger(ledger),
-        Output(output, force, report, sign, rows=row_names),
-    )
+    account = options.open_ledger(ledger)
+    target = Output(output, force, report, rows=row_names, sign=sign)
     with target.prepared():
         release = Release(*account.recover(entry))
         written = target.write(release, account)

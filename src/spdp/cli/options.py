@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spdp import choices
-from spdp.errors import DataError, LedgerError, ParameterError
+from spdp.errors import DataError, LedgerError
 
 if TYPE_CHECKING:
-    from spdp.domain import Domain
     from spdp.privacy.ledger import Ledger
     from spdp.statistics import reference
 
@@ -51,7 +50,6 @@ __all__ = [
     "Trace",
     "Unit",
     "Workers",
-    "domain_from",
     "load_matrix",
     "load_reference",
     "open_ledger",
@@ -230,34 +228,6 @@ Plot = Annotated[
     typer.Option(metavar="FILE", help="Write a picture too (needs the plots extra)."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
-
-
-def domain_from(
-    eigenvalues: tuple[float, float] | None = None,
-    trace: tuple[float, float] | None = None,
-    correlation: float | None = None,
-    radius: float | None = None,
-    center: Path | None = None,
-) -> "Domain":
-    """The public domain that the options describe."""
-    from spdp.domain import Ball, CorrelationBounds, EigenvalueBounds, TraceBounds
-
-    if sum(given is not None for given in (eigenvalues, trace, correlation, radius)) != 1:
-        raise ParameterError(
-            "pass one of --eigenvalues LOW HIGH, --trace LOW TRACE, --correlation SHRINKAGE "
-            "and --radius R: the public set that every record is forced into. It must come "
-            "from public knowledge; bounds computed from the data would leak the data."
-        )
-    if center is not None and radius is None:
-        raise ParameterError("--center goes with --radius")
-    if eigenvalues is not None:
-        return EigenvalueBounds(*eigenvalues)
-    if trace is not None:
-        return TraceBounds(*trace)
-    if correlation is not None:
-        return CorrelationBounds(correlation)
-    assert radius is not None
-    return Ball(radius, load_matrix(center))
 
 
 def load_matrix(center: Path | None) -> Any:

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spdp.cli import options
 from spdp.cli.spelling import in_words, printable
 from spdp.errors import DataError, ParameterError
 
@@ -106,7 +107,7 @@ def _printable_all(content: Any) -> Any:
 
 @dataclass(frozen=True)
 class Output:
-    """Where a release goes: a directory, or nowhere.
+    """Where a release goes: a directory, or nowhere. A group of options.
 
     Attributes
     ----------
@@ -116,20 +117,20 @@ class Output:
         Whether a release that is there already may be replaced.
     report : bool
         Whether a page about the release goes there too.
+    rows : str or None
+        Names of the matrices' rows, for the page: see :func:`row_names`.
     sign : Path or None
         Private key that signs the certificate.
     names : tuple of str
-        What will be released.
-    rows : str or None
-        Names of the matrices' rows, for the page: see :func:`row_names`.
+        What will be released: the command's affair, no option.
     """
 
-    path: Path | None
-    force: bool = False
-    report: bool = False
-    sign: Path | None = None
+    path: options.Directory = None
+    force: options.Force = False
+    report: options.Report = False
+    rows: options.Names = None
+    sign: options.Sign = None
     names: tuple[str, ...] = ("mean",)
-    rows: str | None = None
 
     @contextmanager
     def prepared(self) -> Iterator[None]:

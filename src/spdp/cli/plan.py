@@ -1,6 +1,5 @@
 """``spdp plan``: how accurate a release would be, from public numbers."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,11 +8,11 @@ import typer
 from spdp import choices
 from spdp.choices import Adjacency, Mechanism, Method
 from spdp.cli import options
+from spdp.cli.groups import Bounds, Budget
 from spdp.cli.output import check_free, check_report, console, print_json, say, write_page
-from spdp.errors import ParameterError
 
 if TYPE_CHECKING:
-    from spdp.statistics.planner import Needed, Planner
+    from spdp.statistics.planner import Planner
     from spdp.statistics.prediction import Plan
     from spdp.statistics.reference import Reference
 
@@ -52,14 +51,11 @@ Runs = Annotated[int, typer.Option(min=1, metavar="RUNS", help="Releases to simu
 
 
 def plan(
+    *,
     k: Size,
     n: Number,
-    epsilon: options.Epsilon,
-    delta: options.Delta,
-    eigenvalues: options.Eigenvalues = None,
-    trace: options.Trace = None,
-    correlation: options.Correlation = None,
-    radius: options.Radius = None,
+    budget: Budget,
+    bounds: Bounds,
     metric: options.Metric = "logeuclid",
     spread: Spread = None,
     offset: Offset = None,
@@ -79,8 +75,6 @@ def plan(
     from spdp.statistics.planner import Planner
     from spdp.statistics.prediction import plan_of
 
-    if error is not None and not error > 0:
-        raise ParameterError(f"--error must be positive, got {error:g}")
     if html is not None:
         check_report()
         if not force:
@@ -88,9 +82,9 @@ def plan(
     planner = Planner(
         n=n,
         k=k,
-        epsilon=epsilon,
-        delta=delta,
-        domain=options.domain_from(eigenvalues, trace, correlation, radius),
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        domain=bounds.domain(),
         spread=_spread(spread),
         offset=offset,
         reference=options.load_reference(reference),
@@ -100,39 +94,30 @@ def plan(
         method=method,
         unit=unit,
     )
-    made = plan_of(planner, runs)
-    needed = [] if error is None else planner.needed(error)
-    written = _write(planner, made, runs, plot, html, _answers(needed, error, made))
+    made = plan_of(planner, runs, error)
+    written = _write(planner, made, runs, plot, html)
     if as_json:
-        answers = [answer._asdict() for answer in needed]
-        print_json({**made.describe(), "wanted_error": error, "needed": answers})
+        print_json(made.describe())
         return
     _show(made)
-    for answer in _answers(needed, error, made):
-        say(answer)
     _draw(planner, made, runs)
     for file in written:
         say(f"wrote {file}")
 
 
 def _write(
-    planner: "Planner",
-    made: "Plan",
-    runs: int,
-    plot: Path | None,
-    html: Path | None,
-    answers: list[str],
+    planner: "Planner", made: "Plan", runs: int, plot: Path | None, html: Path | None
 ) -> list[Path]:
     """A picture and a page, where they are wanted."""
     from spdp.report import plan_page, plan_picture
-    from spdp.statistics.plan_words import counted
+    from spdp.statistics.plan_words import answers, counted
 
     wanted = [file for file in (plot, html) if file is not None]
     curves = planner.curves(runs=runs) if wanted else None
     if plot is not None and curves is not None:
         plan_picture(plot, *curves, made.n, made.distance, counted(made))
     if html is not None and curves is not None:
-        write_page(html, plan_page(made, *curves, answers))
+        write_page(html, plan_page(made, *curves, answers(made)))
     return wanted
 
 
@@ -154,12 +139,8 @@ def _show(made: "Plan") -> None:
     console().print(table)
     for sentence in words.notes(made):
         say(sentence, style="red" if sentence.startswith("Hopeless") else None)
-
-
-def _answers(needed: Sequence["Needed"], error: float | None, made: "Plan") -> list[str]:
-    from spdp.statistics.plan_words import needed as in_words
-
-    return [] if error is None else [in_words(answer, error, made) for answer in needed]
+    for answer in words.answers(made):
+        say(answer)
 
 
 def _draw(planner: "Planner", made: "Plan", runs: int) -> None:

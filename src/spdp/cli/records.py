@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from warnings import warn
 
 from spdp.choices import Unit
+from spdp.cli import options
 from spdp.errors import DataError, DataWarning, ParameterError
 
 if TYPE_CHECKING:
@@ -32,19 +33,19 @@ def name_of(files: Sequence[Path]) -> str:
 
 @dataclass(frozen=True)
 class Reader:
-    """How files are to be read, whose they are, and where: options of these names."""
+    """How files are to be read, whose they are, and where: a group of options."""
 
-    key: str | None = None
-    order: str | None = None
-    mask: Path | None = None
-    dask: str | None = None
-    workers: int | None = None
-    groups: Path | None = None
-    groups_column: str | None = None
-    label_column: str | None = None
-    per_file: bool = False
-    entries: str | None = None
-    unit: Unit | None = None
+    key: options.ArrayName = None
+    order: options.Order = None
+    mask: options.Mask = None
+    groups: options.Groups = None
+    groups_column: options.GroupsColumn = None
+    label_column: options.LabelColumn = None
+    per_file: options.PerFile = False
+    entries: options.Entries = None
+    unit: options.Unit = None
+    dask: options.Dask = None
+    workers: options.Workers = None
 
     def source(self, files: Sequence[Path]) -> "Source":
         """The records of all files, one after the other."""

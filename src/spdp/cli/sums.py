@@ -9,9 +9,9 @@ import typer
 
 from spdp.choices import Adjacency, Mechanism, OnInvalid
 from spdp.cli import options
-from spdp.cli.output import Output, check_free, present, say
-from spdp.cli.records import Reader, name_of
-from spdp.cli.spelling import printable
+from spdp.cli.groups import Budget, Publication, Space
+from spdp.cli.output import check_free, present, say
+from spdp.cli.records import Reader
 
 __all__ = ["merge", "sum_"]
 
@@ -23,27 +23,13 @@ SumFiles = Annotated[
 
 def sum_(
     data: options.Data,
+    *,
     output: SumFile,
-    eigenvalues: options.Eigenvalues = None,
-    trace: options.Trace = None,
-    correlation: options.Correlation = None,
-    radius: options.Radius = None,
-    center: options.Center = None,
-    metric: options.Metric = "logeuclid",
+    space: Space,
     reference_point: options.ReferencePoint = None,
     force: options.Force = False,
     on_invalid: options.OnInvalid = OnInvalid.RAISE,
-    key: options.ArrayName = None,
-    order: options.Order = None,
-    mask: options.Mask = None,
-    groups: options.Groups = None,
-    groups_column: options.GroupsColumn = None,
-    label_column: options.LabelColumn = None,
-    per_file: options.PerFile = False,
-    entries: options.Entries = None,
-    unit: options.Unit = None,
-    dask: options.Dask = None,
-    workers: options.Workers = None,
+    reader: Reader,
 ) -> None:
     """Add up a site's records exactly, for a trusted curator.
 
@@ -54,21 +40,8 @@ def sum_(
 
     if not force:
         check_free(output)  # before the work, which may last
-    domain = options.domain_from(eigenvalues, trace, correlation, radius, center)
+    domain, metric = space.domain(), space.metric
     point = options.load_matrix(reference_point)
-    reader = Reader(
-        key,
-        order,
-        mask,
-        dask,
-        workers,
-        groups=groups,
-        groups_column=groups_column,
-        label_column=label_column,
-        per_file=per_file,
-        entries=entries,
-        unit=unit,
-    )
     with reader.opened(data) as (source, engine):
         total = LatticeSum.of(source, domain, on_invalid, metric, engine, reference_point=point)
     total.save(output, force=force)
@@ -81,15 +54,9 @@ def sum_(
 
 def merge(
     sums: SumFiles,
-    epsilon: options.Epsilon,
-    delta: options.Delta,
-    output: options.Directory = None,
-    force: options.Force = False,
-    report: options.Report = False,
-    row_names: options.Names = None,
-    sign: options.Sign = None,
-    ledger: options.LedgerFile = None,
-    label: options.Label = None,
+    *,
+    budget: Budget,
+    publication: Publication,
     mechanism: options.Mechanism = Mechanism.AUTO,
     adjacency: options.Adjacency = Adjacency.REPLACE_ONE,
     as_json: options.Json = False,
@@ -100,19 +67,18 @@ def merge(
     from spdp.statistics.sums import LatticeSum
 
     check_distinct(sums)
-    target = Output(output, force, report, sign, rows=row_names)
-    account = None if ledger is None else options.open_ledger(ledger)
+    target, account = publication.output, publication.account()
     with target.prepared():
         total = reduce(add, [LatticeSum.load(file) for file in sums])
         target.check_rows(total.k)
         release = release_sum(
             total,
-            epsilon=epsilon,
-            delta=delta,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
             mechanism=mechanism,
             adjacency=adjacency,
             ledger=account,
-            label=printable(name_of(sums) if label is None else label),
+            label=publication.name(sums),
         )
         written = target.write(release, account)
     present(release, written, as_json)

@@ -5,7 +5,7 @@ workers. A column that is shorter or longer than the records is an error, always
 entry belongs to which record would be a guess.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -37,7 +37,8 @@ def beside(source: Source, **columns: Any) -> Source:
     if not given:
         return source
     arrays = {name: _column(source, name, column) for name, column in given.items()}
-    return _with(source, lambda: _zipped(source, arrays), _zipped_chunks(source, arrays), given)
+    chunks = _zipped_chunks(source, arrays)
+    return source.with_columns(given, lambda: _zipped(source, arrays), chunks)
 
 
 def owned(source: Source, **owner: Any) -> Source:
@@ -50,26 +51,7 @@ def owned(source: Source, **owner: Any) -> Source:
     def read() -> Iterator[Block]:
         return (_all_of(block, given, source) for block in source.blocks())
 
-    return _with(source, read, chunks, given)
-
-
-def _with(source: Source, read: Any, chunks: Sequence[Any] | None, names: Iterable[str]) -> Source:
-    """The same records, read so that more columns stand beside them."""
-    return Source(
-        read,
-        source.k,
-        source.n,
-        source.name,
-        rereadable=source.rereadable,
-        chunks=chunks,
-        sizes=source.sizes,
-        dtype=source.dtype,
-        parts=source.parts,
-        device=source.device,
-        columns=(*source.columns, *names),
-        record=source.record,
-        advise=source.advise,
-    )
+    return source.with_columns(given, read, chunks)
 
 
 def _all_of(block: Any, owner: dict[str, Any], source: Source) -> Block:

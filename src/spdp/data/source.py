@@ -5,7 +5,8 @@ the records, the persons they are of or their labels, travels with the blocks.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from itertools import accumulate
 from mmap import mmap
 from typing import Any, NamedTuple
@@ -143,6 +144,15 @@ class Source:
         return self._read()
 
     __iter__ = blocks
+
+    def with_columns(
+        self, names: Iterable[str], read: Read, chunks: Sequence[Any] | None
+    ) -> "Source":
+        """The same records, read so that more columns stand beside them."""
+        wider = copy(self)
+        wider.columns = (*self.columns, *names)
+        wider._read, wider.chunks, wider._started = read, chunks, False
+        return wider
 
 
 def rows_per_block(

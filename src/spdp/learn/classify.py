@@ -15,11 +15,11 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from spdp.blocks import matrix_stack
 from spdp.charts import chart_of
 from spdp.choices import Covariance, choose
 from spdp.domain import Domain, check_domain
-from spdp.errors import InvalidMatrixError, ParameterError
+from spdp.errors import ParameterError
+from spdp.learn.vectors import vectors_of
 from spdp.privacy.ledger import Ledger
 from spdp.release import Release
 from spdp.statistics.classes import private_class_means
@@ -66,10 +66,8 @@ class _ClassModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _vectors(self, X: Any) -> Array:
         """Records (n, k, k) in the coordinates of the metric's chart."""
         check_is_fitted(self, "covmeans_")
-        A, k = matrix_stack(X), self.n_features_in_
-        if A.ndim != 3 or A.shape[1] != k:
-            raise InvalidMatrixError(f"X has shape {A.shape}; expected (n, {k}, {k})")
-        return chart_of(self.metric).vector(A)
+        k = self.n_features_in_
+        return vectors_of(X, chart_of(self.metric), (k, k))
 
     def _means(self) -> Array:
         return chart_of(self.metric).vector(self.covmeans_)

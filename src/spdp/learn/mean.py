@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from spdp.blocks import matrix_stack
 from spdp.charts import Chart, chart_of
 from spdp.domain import Domain, check_domain
-from spdp.errors import InvalidMatrixError, ParameterError
+from spdp.errors import ParameterError
+from spdp.learn.vectors import vectors_of
 from spdp.privacy.ledger import Ledger
 from spdp.release import Release
 from spdp.statistics.mean import private_mean, release_sum
@@ -159,7 +159,4 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "mean_")
         chart, k = self._chart(), self.n_features_in_
-        A = matrix_stack(X, kinds=chart.kinds)
-        if A.ndim != 3 or A.shape[1] != k:
-            raise InvalidMatrixError(f"X has shape {A.shape}; expected (n, {k}, {k})")
-        return chart.vector(A) - chart.vector(self.mean_)
+        return vectors_of(X, chart, (k, k)) - chart.vector(self.mean_)

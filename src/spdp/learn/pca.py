@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from spdp.blocks import matrix_stack
 from spdp.charts import chart_of
 from spdp.domain import Domain, check_domain
-from spdp.errors import InvalidMatrixError, ParameterError
+from spdp.errors import ParameterError
+from spdp.learn.vectors import vectors_of
 from spdp.privacy.ledger import Ledger
 from spdp.statistics.pca import private_pca
 
@@ -111,11 +111,9 @@ class PrivateTangentPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Coordinates (n, p) along the components, about ``mean_``."""
         check_is_fitted(self, "components_")
-        A, k = matrix_stack(X), self.n_features_in_
-        if A.ndim != 3 or A.shape[1] != k:
-            raise InvalidMatrixError(f"X has shape {A.shape}; expected (n, {k}, {k})")
-        chart = chart_of(self.metric, self.reference_point)
-        return np.asarray((chart.vector(A) - chart.vector(self.mean_)) @ self.components_.T)
+        chart, k = chart_of(self.metric, self.reference_point), self.n_features_in_
+        offsets = vectors_of(X, chart, (k, k)) - chart.vector(self.mean_)
+        return np.asarray(offsets @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
         """Matrices (n, k, k) of coordinates (n, p) along the components."""

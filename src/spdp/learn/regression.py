@@ -8,10 +8,10 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from spdp.blocks import matrix_stack
 from spdp.charts import chart_of
 from spdp.domain import Domain
-from spdp.errors import DataError, InvalidMatrixError, ParameterError
+from spdp.errors import DataError, ParameterError
+from spdp.learn.vectors import vectors_of
 from spdp.privacy.ledger import Ledger
 from spdp.statistics.regression import predict, prediction_variance, private_regression
 
@@ -121,11 +121,8 @@ class PrivateGeodesicRegression(BaseEstimator):  # type: ignore[misc]
         """R² of predictions for records ``X``, in the metric's distance."""
         check_is_fitted(self, "release_")
         chart = chart_of(self.metric, None, self.certificate_["parts"])
-        A, shape = matrix_stack(X, kinds=chart.kinds), self.intercept_.shape
-        if A.shape[1:] != shape:
-            expected = ", ".join(["n", *map(str, shape)])
-            raise InvalidMatrixError(f"X has shape {A.shape}; expected ({expected})")
-        Y, P = chart.vector(A), chart.vector(self.predict(covariates))
+        Y = vectors_of(X, chart, self.intercept_.shape)
+        P = chart.vector(self.predict(covariates))
         if len(Y) != len(P):
             raise DataError(f"covariates have {len(P)} entries for {len(Y)} records")
         return 1.0 - float(((Y - P) ** 2).sum() / ((Y - Y.mean(axis=0)) ** 2).sum())

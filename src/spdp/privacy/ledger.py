@@ -21,25 +21,22 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from spdp.choices import positive
 from spdp.errors import LedgerError, ParameterError
-from spdp.plain import array_of, plain
+from spdp.plain import plain
 from spdp.privacy.balance import Balance, BudgetExceeded, total_budget
-from spdp.privacy.costs import Budget, pure_mu
+from spdp.privacy.costs import pure_mu
 from spdp.privacy.fingerprint import checked_key, fingerprint, fingerprint_text
-from spdp.privacy.ledger_file import Book, LedgerFile, Result
+from spdp.privacy.ledger_view import LedgerView, balance_of
 
 __all__ = ["BudgetExceeded", "Ledger", "LedgerError", "fingerprint_text"]
 
 
-class Ledger:
+class Ledger(LedgerView):
     """The budget of one dataset and what was spent of it.
 
     Pickling keeps the path only: neither the key nor what a running release holds.
@@ -98,8 +95,7 @@ class Ledger:
                 self._mark_lost(gone)
 
     def _attach(self, path: Path, key: bytes | None) -> None:
-        self.path = path
-        self._file = LedgerFile(path)
+        super().__init__(path)
         self._key = key
         self._tokens: dict[int, str] = {}  # prove that an entry was paid for by this object
 
@@ -124,91 +120,7 @@ class Ledger:
         """The same file, with the key: a copy stays in this process's memory."""
         return _reattached(self.path, self._key)
 
-    # --- the account ------------------------------------------------------------------
-    @property
-    def epsilon(self) -> float:
-        """ε of the total budget."""
-        return self._balance().epsilon
-
-    @property
-    def delta(self) -> float:
-        """δ of the total budget."""
-        return self._balance().delta
-
-    @property
-    def unit(self) -> str | None:
-        """Whose data its releases protect, a record's, voxel's or person's.
-
-        None until the first release that says it.
-        """
-        with self._file.open() as book:
-            return book.unit
-
-    def _balance(self) -> Balance:
-        with self._file.open() as book:
-            return _balance_of(book)
-
-    def spent(self) -> dict[str, Any]:
-        """What was spent: entries, total μ, and the smallest ε at the ledger's δ.
-
-        Gaussian histories are exact. With pure entries, the smallest of the valid
-        bounds; dp-accounting's privacy loss distributions, where installed (extra
-        ``accounting``), are used for the history as it is.
-        """
-        balance = self._balance()
-        return {
-            "entries": len(balance.mus),
-            "mu": balance.mu,
-            "epsilon": balance.spent(),
-            "delta": balance.delta,
-        }
-
-    def remaining(self, delta: float | None = None) -> dict[str, float]:
-        """What is left: μ, and the largest ε that would fit.
-
-        ``epsilon`` of a Gaussian release at ``delta`` (default: the ledger's), or
-        ``pure_epsilon`` of a pure one.
-        """
-        balance = self._balance()
-        return {
-            "mu": balance.mu_left,
-            "epsilon": balance.largest_gaussian(balance.delta if delta is None else delta),
-            "pure_epsilon": balance.largest_pure(),
-        }
-
-    def would_fit(self, epsilon: float, delta: float) -> bool:
-        """Whether a replace-one release at (ε, δ) would be accepted; pure if δ = 0."""
-        pure = delta == 0
-        budget = Budget.pure(epsilon) if pure else Budget.gaussian(epsilon, delta)
-        return self._balance().affords(budget)
-
-    def curve(self, deltas: Iterable[float] | None = None) -> list[tuple[float, float]]:
-        """(δ, ε) pairs that the history satisfies."""
-        balance = self._balance()
-        grid = np.geomspace(1e-12, 1e-2, 11) if deltas is None else deltas
-        return [(float(delta), balance.at(float(delta))) for delta in grid]
-
-    def history(self) -> list[dict[str, Any]]:
-        """All entries, oldest first, with values and certificates where stored."""
-        with self._file.open() as book:
-            entries, results = book.entries, book.results()
-            if [entry.id for entry in entries] != [result.id for result in results]:
-                raise book.damaged("its results are not those of its entries")
-        return [
-            {
-                **entry._asdict(),
-                "state": result.state,
-                "value": _parsed(result.value),
-                "certificate": _parsed(result.certificate),
-            }
-            for entry, result in zip(entries, results, strict=True)
-        ]
-
-    def acts(self) -> list[dict[str, str]]:
-        """Everything that was done to the ledger besides spending."""
-        with self._file.open() as book:
-            return [{"created": created, "what": what} for _, created, what in book.acts]
-
+    # --- spending ---------------------------------------------------------------------
     def change_budget(self, epsilon: float, delta: float, reason: str) -> None:
         """Change the total budget: a separate act, recorded with its reason.
 
@@ -227,7 +139,6 @@ class Ledger:
             terms = book.terms._replace(epsilon=total[0], delta=total[1])
             book.agree(terms, _written(f"budget changed from {old} to {total}: {reason.strip()}"))
 
-    # --- spending ---------------------------------------------------------------------
     def spend(
         self,
         *,
@@ -267,7 +178,7 @@ class Ledger:
         names = _written(mechanism), None if label is None else _written(label)
         token, entry = secrets.token_hex(), None
         with self._file.open(write=True) as book:
-            balance = _balance_of(book)
+            balance = balance_of(book)
             if None not in (unit, book.unit) and unit != book.unit:
                 raise LedgerError(
                     f"{self.path}: its budget is per {book.unit}, this release is per {unit}; "
@@ -299,22 +210,6 @@ class Ledger:
                 )
             book.conclude(result._replace(state="done", value=texts[0], certificate=texts[1]))
         del self._tokens[entry]
-
-    def recover(self, entry: int) -> tuple[Any, dict[str, Any]]:
-        """Value (or values by name) and certificate of a release that was stored."""
-        with self._file.open() as book:
-            result = self._result(book, entry)
-        if result.value is None or result.certificate is None:
-            raise LedgerError(
-                f"{self.path}: entry {entry} is {result.state}: it was paid for, but no result "
-                "was stored"
-            )
-        return array_of(json.loads(result.value)), json.loads(result.certificate)
-
-    def _result(self, book: Book, entry: int) -> Result:
-        for result in book.results("id = ?", int(entry)):
-            return result
-        raise LedgerError(f"{self.path}: no entry {entry}; it has {len(book.entries)}")
 
     # --- identity of the data ---------------------------------------------------------
     def bind(self, X: Any) -> None:
@@ -366,10 +261,6 @@ def _reattached(path: Path, key: bytes | None = None) -> Ledger:
     return ledger
 
 
-def _balance_of(book: Book) -> Balance:
-    return Balance(book.terms.epsilon, book.terms.delta, *book.costs)
-
-
 def _resolved(path: str | os.PathLike[str]) -> Path:
     """The path as it is now: a later chdir must not change the account."""
     try:
@@ -387,7 +278,3 @@ def _written(text: str) -> str:
 
 def _claim(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
-
-
-def _parsed(text: str | None) -> Any:
-    return None if text is None else json.loads(text)

@@ -44,10 +44,10 @@ from spdp.choices import Adjacency
 from spdp.frame import Frame
 from spdp.kernels import RECORD_NORM, Kernels
 from spdp.queries.base import WHOLE, Array, Ints, Query, Rows, either, root_upward
+from spdp.queries.triangle import OFF_DIAGONAL, ON_DIAGONAL, packed, unpacked
 
 __all__ = ["MomentSum", "Moments", "centred", "in_part"]
 
-ON_DIAGONAL, OFF_DIAGONAL = 5, 7  # 7² ≤ 2·5²
 FACTOR_NORM = isqrt(isqrt(RECORD_NORM**2 // (2 * ON_DIAGONAL**2)))  # P: 50·P⁴ ≤ N²
 # Rows multiplied at once: products are below 2²⁸, and their sums exact below 2⁵³.
 EXACT_ROWS, SHARED_ROWS = 1 << 14, 1 << 9
@@ -186,9 +186,7 @@ class MomentSum(Query):
         """Second moments of rows, weighted: sums of integers below 2⁵³, exact."""
         if self.second == "diagonal":
             return np.asarray(ON_DIAGONAL * np.einsum("ij,ij->j", p, p).astype(np.int64))
-        C = (p.T @ p).astype(np.int64)
-        upper = C[np.triu_indices(self.d, 1)]
-        return np.concatenate([ON_DIAGONAL * np.diagonal(C), OFF_DIAGONAL * upper])
+        return packed((p.T @ p).astype(np.int64))
 
     def _each(self, p: Array) -> Ints:
         """Second moments of each row, weighted."""
@@ -230,14 +228,7 @@ class MomentSum(Query):
         )
 
     def _matrices(self, values: Array) -> Array:
-        diagonal = values[:, : self.d] / ON_DIAGONAL
-        if self.second != "full":
-            return diagonal
-        C = np.zeros((len(values), self.d, self.d))
-        i, j = np.triu_indices(self.d, 1)
-        C[:, i, j] = C[:, j, i] = values[:, self.d :] / OFF_DIAGONAL
-        C[:, np.arange(self.d), np.arange(self.d)] = diagonal
-        return C
+        return unpacked(values, self.d) if self.second == "full" else values / ON_DIAGONAL
 
 
 def in_part(integers: Ints, share: Ints | None) -> Ints:

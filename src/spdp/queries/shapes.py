@@ -9,6 +9,7 @@ from spdp.frame import Frame
 from spdp.kernels import PRODUCT_NORM, RECORD_NORM, Kernels
 from spdp.kernels.base import fused
 from spdp.queries.base import Array, Ints, Query, either, root_upward
+from spdp.queries.triangle import ON_DIAGONAL, packed, unpacked
 
 __all__ = ["CorrelationSum", "ExcessSum"]
 
@@ -18,8 +19,6 @@ FACTOR_NORM = PRODUCT_NORM
 DIVISOR = RECORD_NORM // FACTOR_NORM
 EXACT_ROWS = 1 << 12
 DEVICE_ROWS = 1 << 20  # a device's cache is of no use to it, and 2²⁰·2²⁸ < 2⁵³ as well
-# Weights of diagonal and off-diagonal products; 7² ≤ 2·5² is what the proof needs.
-ON_DIAGONAL, OFF_DIAGONAL = 5, 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +50,7 @@ class CorrelationSum(Query):
                 q = np.trunc(kernels.encode_vectors(z, np.zeros(d), self.radius) / DIVISOR)
                 part = q.T @ q
             products += part.astype(np.int64)
-        upper = products[np.triu_indices(d, 1)]
-        return np.concatenate([ON_DIAGONAL * np.diagonal(products), OFF_DIAGONAL * upper])
+        return packed(products)
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         one = ON_DIAGONAL * FACTOR_NORM**2
@@ -60,12 +58,7 @@ class CorrelationSum(Query):
 
     def matrix(self, values: Array, m: int) -> Array:
         """The mean of zzᵀ/radius² that (noisy) totals over m records stand for."""
-        d = len(self.frame.center)
-        C = np.zeros((d, d))
-        i, j = np.triu_indices(d, 1)
-        C[i, j] = C[j, i] = values[d:] / OFF_DIAGONAL
-        C[np.arange(d), np.arange(d)] = values[:d] / ON_DIAGONAL
-        return C / FACTOR_NORM**2 / m
+        return unpacked(values, len(self.frame.center)) / FACTOR_NORM**2 / m
 
     def noise(self, scale: float, m: int) -> float:
         """Standard deviation of a diagonal entry of :meth:`matrix`."""

@@ -28,7 +28,7 @@ from spdp.errors import ParameterError, named
 from spdp.frame import Frame
 from spdp.privacy.account import Seed
 from spdp.privacy.ledger import Ledger
-from spdp.queries import RECORD_NORM, MomentSum
+from spdp.queries import MomentSum
 from spdp.release import Release, publish
 from spdp.statements import JOINT, PULLED, TOO_FEW, UNSEEN
 from spdp.statistics.search.classes import ClassSearch, FoundClasses, whole_domain
@@ -204,9 +204,7 @@ def _publish(
     values = {"means": np.array([chart.matrices(mean) for mean in z]), "counts": found.counts}
     if found.covariance is not None:
         values["covariance"] = found.covariance
-    last, count = account.steps[-1], float(n) if not setting.private_count else None
-    divisor = float(found.counts.sum()) if count is None else count
-    step = last["radius"] / RECORD_NORM
+    divisor = float(found.counts.sum()) if setting.private_count else float(n)
     return publish(
         account,
         values,
@@ -218,13 +216,7 @@ def _publish(
         error_bound_within=within(
             found.pulled, float(np.linalg.norm(z - found.means)), setting.source.unit.value
         ),
-        n=n if count is not None else None,
-        n_estimate=None if count is not None else divisor,
-        sensitivity=last["sensitivity"] * step / divisor,
-        sigma=last["scale"] * step / divisor,
-        lattice_step=step,
-        outside=None if found.outside is None else found.outside.describe(),
-        **setting.facts(),
+        **setting.facts(found.outside, divisor, account.steps[-1]["radius"]),
     )
 
 

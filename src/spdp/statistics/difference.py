@@ -20,7 +20,9 @@ mean excess over the smaller class, measured as in :mod:`spdp.privacy.bounds`.
 is near 2·tr V², for V = Σ_a/n_a + Σ_b/n_b + noise; both traces are estimated from the
 released second moments, whose noise is known. The p-value is that of the scaled χ² with
 these two moments (Bai and Saranadasa 1996). Its level is approximate: a normal limit,
-and two moments.
+and two moments; a very small p-value is no more than an order of magnitude. The law's
+tail is positive everywhere: where it is smaller than the smallest normal double, that
+number is given, which is above it, and never 0.
 
 *Enforced, assumed, therefore.* As for :func:`spdp.private_mean`; ``classes`` are
 public, and a record whose label is not among them adds nothing.
@@ -29,6 +31,7 @@ public, and a record whose label is not among them adds nothing.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -36,7 +39,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from spdp.certificate import estimand_of
-from spdp.choices import Adjacency
 from spdp.domain import Domain
 from spdp.engines import Engine, Held
 from spdp.errors import ParameterError, named
@@ -45,7 +47,7 @@ from spdp.privacy.bounds import SURE, SURE_PART, Bound
 from spdp.privacy.laws import chi2_law
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, ClassExcess, Moments, MomentSum
-from spdp.queries.moments import OFF_DIAGONAL, ON_DIAGONAL
+from spdp.queries.triangle import OFF_NOISE
 from spdp.release import Release, publish, stated_bounds
 from spdp.statements import CLIPPED, DIFFERENCE
 from spdp.statistics.classes import check_classes
@@ -151,7 +153,8 @@ class _Test:
 
     @property
     def p_value(self) -> float:
-        return float(stats.chi2.sf(self.statistic / self.scale, self.freedom))
+        """Probability of so large a distance, or a bound on it where it underflows."""
+        return max(float(stats.chi2.sf(self.statistic / self.scale, self.freedom)), float_info.min)
 
 
 class _Compared:
@@ -214,7 +217,7 @@ def chance_of(m: Moments, counts: Array, z: Array) -> _Test:
         S += (m.second[c] / counts[c] - inner) / counts[c]
     unit = m.second_sd**2 * float((counts**-4.0).sum())
     trace_variance = d * unit
-    spread = unit * d * (1.0 + (d - 1) * (ON_DIAGONAL / OFF_DIAGONAL) ** 2)
+    spread = unit * d * (1.0 + (d - 1) * OFF_NOISE**2)
     trace = max(float(np.trace(S)), 0.0)
     square = max(float((S * S).sum()) - spread, trace**2 / d)
     counted = float(((m.count_sd / counts) ** 2 * (z**2).sum(axis=1)).sum())
@@ -234,8 +237,6 @@ def _publish(
         warn_outside(found.outside.share, account.unit)
     means = [chart.project(found.center + z, setting.region) for z in found.z]
     account.note(classes=list(classes))
-    public, n = account.adjacency is Adjacency.REPLACE_ONE, search.n
-    step, last = found.radius / RECORD_NORM, account.steps[-1]
     return publish(
         account,
         {
@@ -250,13 +251,7 @@ def _publish(
         estimand=estimand_of("difference", chart.distance, account.unit),
         error_statement=DIFFERENCE,
         error_bound_within=_within(found.bound(0.0, 0.0)),
-        n=n if public else None,
-        n_estimate=None if public else float(n),
-        sensitivity=last["sensitivity"] * step / n,
-        sigma=last["scale"] * step / n,
-        lattice_step=step,
-        outside=None if found.outside is None else found.outside.describe(),
-        **setting.facts(),
+        **setting.facts(found.outside, search.n, found.radius),
     )
 
 

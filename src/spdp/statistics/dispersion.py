@@ -48,7 +48,7 @@ from spdp.statements import DISTANCES, SPREAD, TAKEN
 from spdp.statistics.counted import countable
 from spdp.statistics.population import along_one_axis, population_bound
 from spdp.statistics.search import Search
-from spdp.statistics.search.outside import warn_outside
+from spdp.statistics.search.outside import Outside, warn_outside
 from spdp.statistics.search.run import CENTRE_BALL, CENTRE_SHARES, MAX_ROUNDS, ROUNDS_FROM
 from spdp.statistics.search.shape import spreads
 from spdp.statistics.search.taken import SQUARE_SHARE, Taken, ask_taken, bounded
@@ -68,7 +68,6 @@ class Spread:
     """What :class:`Spreads` found, in the records' own coordinates."""
 
     y: Array
-    sigma: float  # noise of y, per coordinate
     radius: float
     bound: Bound
     variance: float
@@ -135,9 +134,7 @@ class Spreads(Search):
             (variance + UPPER * sd) * number.stretch / number.value,
         )
         spread = ratios * sqrt(variance / float(ratios @ ratios))
-        return Spread(
-            y, sigma, radius, bound, variance, sd, spread, distances, taken, sampling, number
-        )
+        return Spread(y, radius, bound, variance, sd, spread, distances, taken, sampling, number)
 
 
 def private_dispersion(
@@ -201,15 +198,13 @@ def private_dispersion(
     search = Spreads(held, setting.account, setting.region, setting.chart)
     outside = search.ask_outside()
     spread = search.find()
+    return _publish(setting, spread, outside)
+
+
+def _publish(setting: Setting, found: Spread, outside: Outside | None) -> Release:
+    chart, unit = setting.chart, setting.source.unit
     if outside is not None and outside.clearly:
-        warn_outside(outside.share, setting.source.unit)
-    facts = {"outside": None if outside is None else outside.describe()}
-    return _publish(setting, spread, facts)
-
-
-def _publish(setting: Setting, found: Spread, facts: dict[str, Any]) -> Release:
-    chart, account, unit = setting.chart, setting.account, setting.source.unit
-    step, n = found.radius / RECORD_NORM, found.number.value
+        warn_outside(outside.share, unit)
     y = chart.project(found.y, setting.region)
     z = chart.representable(y)
     bound = found.bound.moved(float(np.linalg.norm(z - y)))
@@ -220,7 +215,7 @@ def _publish(setting: Setting, found: Spread, facts: dict[str, Any]) -> Release:
         "distances": found.distances,
     }
     return publish(
-        account,
+        setting.account,
         values,
         bound,
         statistic="dispersion",
@@ -230,13 +225,7 @@ def _publish(setting: Setting, found: Spread, facts: dict[str, Any]) -> Release:
         error_bound_population=population_bound(
             bound, found.sampling, found.taken.far, found.number, chart.distance, unit
         ),
-        n=None if setting.private_count else int(n),
-        n_estimate=n if setting.private_count else None,
-        sensitivity=account.steps[-1]["sensitivity"] * step / n,
-        sigma=found.sigma,
-        lattice_step=step,
-        **setting.facts(),
-        **facts,
+        **setting.facts(outside, found.number.value, found.radius),
     )
 
 

@@ -36,6 +36,7 @@ from spdp.queries import RECORD_NORM
 from spdp.release import Release, publish, stated_bounds
 from spdp.statements import MOVED, UPPER_LAW, WHOLE_ERROR, WITHIN
 from spdp.statistics.plan import OneShot, plan_one_shot, settle_mechanism, settle_method
+from spdp.statistics.records import Records
 from spdp.statistics.reference import Reference
 from spdp.statistics.search import Found, Search
 from spdp.statistics.search.outside import at_far_edge, warn_outside
@@ -139,8 +140,7 @@ def private_mean(
     policy = choose(OnInvalid, on_invalid, "on_invalid")
     source = beside(as_source(X), person=groups)
     chart = chart_of(metric, reference_point, source.parts)
-    grouped = "person" in source.columns
-    _check_weights(weights, max_records, grouped)
+    _check_weights(weights, max_records, "person" in source.columns)
     if reference is not None:
         reference.check(source.k, chart.key)
     mechanism = settle_mechanism(mechanism, delta, ledger)
@@ -157,27 +157,21 @@ def private_mean(
     engine = engine_for(source, engine)
     if ledger is not None:
         engine.check_data(source, ledger)
-    region = domain.region(source.k, chart)
-    people, n = None, source.n
-    if grouped:
-        # where their number is private, whether there are any is private too
-        task = engine.task(source, chart, region, policy)
-        people = engine.people(source, task, shot.query.weight > 0, max_records)
-        n = people.n
-    wanted = settle_method(method, shot, n, epsilon, delta, mechanism)
-    paying: dict[str, Any] = {"ledger": ledger, "label": label, "random_state": random_state}
-    paying["unit"] = source.unit
-    if wanted is Method.ADAPTIVE:
-        account = Account(Budget.gaussian(epsilon, delta), **paying)
-        task = engine.task(source, chart, region, policy)._replace(key=account.key)
-        held = people or engine.gather(source, task)
-        search = Search(held, account, region, chart, reference)
+    records = Records(source, engine, shot, policy)
+    wanted = settle_method(method, shot, records.n, epsilon, delta, mechanism)
+    adapts = wanted is Method.ADAPTIVE
+    account = Account(
+        Budget.gaussian(epsilon, delta) if adapts else shot.budget,
+        shot.adjacency,  # replace-one where a search may run
+        ledger=ledger,
+        label=label,
+        random_state=random_state,
+        unit=source.unit,
+    )
+    if adapts:
+        search = Search(records.held(account.key), account, records.region, chart, reference)
         return _adaptive(search, domain, chart)
-    account = Account(shot.budget, shot.adjacency, **paying)
-    if people is not None:
-        return _one_shot(shot, account, people.total(shot.query, whole=True), people.n)
-    totals, count = engine.total(source, chart, region, [shot.query], policy, shot.query.weight > 0)
-    return _one_shot(shot, account, totals[0], count)
+    return _one_shot(shot, account, *records.total())
 
 
 def _check_weights(weights: str, max_records: int | None, grouped: bool) -> None:

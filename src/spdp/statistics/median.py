@@ -30,7 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.certificate import estimand_of
-from spdp.choices import Adjacency
 from spdp.domain import Domain
 from spdp.engines import Engine
 from spdp.privacy.account import Answer, Seed
@@ -164,10 +163,8 @@ def _publish(setting: Setting, search: Search, walk: _Walk) -> Release:
     if walk.outside is not None and walk.outside.clearly:
         warn_outside(walk.outside.share, account.unit)
     y = chart.representable(chart.project(walk.center, setting.region))
-    step = walk.size / RECORD_NORM
-    last = account.steps[-1]
-    sigma = last["scale"] * step / (search.n * sqrt(AVERAGE))
-    public = account.adjacency is Adjacency.REPLACE_ONE
+    facts = setting.facts(walk.outside, search.n, walk.size)
+    facts["sigma"] /= sqrt(AVERAGE)  # of the average of the last steps
     return publish(
         account,
         {"median": chart.matrices(y)},
@@ -175,12 +172,6 @@ def _publish(setting: Setting, search: Search, walk: _Walk) -> Release:
         statistic="median",
         method="adaptive",
         estimand=estimand_of("median", chart.distance, account.unit),
-        error_statement=MEDIAN.format(rms=sigma * sqrt(search.d)),
-        n=search.n if public else None,
-        n_estimate=None if public else float(search.n),
-        sensitivity=last["sensitivity"] * step / search.n,
-        sigma=sigma,
-        lattice_step=step,
-        outside=None if walk.outside is None else walk.outside.describe(),
-        **setting.facts(),
+        error_statement=MEDIAN.format(rms=facts["sigma"] * sqrt(search.d)),
+        **facts,
     )

@@ -47,13 +47,14 @@ from spdp.frame import Frame
 from spdp.privacy.account import Seed
 from spdp.privacy.bounds import UPPER, Bound, Number
 from spdp.privacy.ledger import Ledger
-from spdp.queries import RECORD_NORM, MomentSum
+from spdp.queries import MomentSum
+from spdp.queries.triangle import OFF_NOISE
 from spdp.release import Release, publish
 from spdp.statements import PCA
 from spdp.statistics.counted import countable
 from spdp.statistics.population import population_bound
 from spdp.statistics.search import Search
-from spdp.statistics.search.outside import warn_outside
+from spdp.statistics.search.outside import Outside, warn_outside
 from spdp.statistics.search.run import MAX_ROUNDS, ROUNDS_FROM, SHAPE_FROM
 from spdp.statistics.search.shape import cleaned
 from spdp.statistics.search.taken import SQUARE_SHARE, Taken, ask_taken, bounded
@@ -86,7 +87,6 @@ class Principal:
     sampling: Array  # variances of noise and sampling, along their principal axes
     taken: Taken
     radius: float
-    sigma: float
     number: Number  # of records
 
 
@@ -140,7 +140,6 @@ class Axes(Search):
             sampling,
             taken,
             radius,
-            sigma,
             number,
         )
 
@@ -178,7 +177,7 @@ def _trusted(raw: Array, vectors: Array, sd: float, width: Array, counted: float
     rng = np.random.default_rng(SEED)
     sums = []
     for _ in range(NOISES):
-        E = np.tril(rng.standard_normal((d, d)), -1) * (5.0 / 7.0)
+        E = np.tril(rng.standard_normal((d, d)), -1) * OFF_NOISE
         E = (E + E.T + np.diag(rng.standard_normal(d))) * np.outer(width, width)
         sums.append(sd * float(np.linalg.eigvalsh(E)[-p:].sum()))
     noise = float(np.quantile(sums, CERTAIN)) + counted
@@ -267,18 +266,16 @@ def private_pca(
     search = Axes(held, setting.account, setting.region, setting.chart)
     outside = search.ask_outside()
     found = search.find(int(n_components))
-    if outside is not None and outside.clearly:
-        warn_outside(outside.share, setting.source.unit)
     if few is not None:
         held_share = f"the components hold at least {found.trusted:.0%} of what the best would"
         warnings.warn(f"{few}; {held_share}", TooNoisy, stacklevel=2)
-    facts = {"outside": None if outside is None else outside.describe()}
-    return _publish(setting, found, facts)
+    return _publish(setting, found, outside)
 
 
-def _publish(setting: Setting, found: Principal, facts: dict[str, Any]) -> Release:
+def _publish(setting: Setting, found: Principal, outside: Outside | None) -> Release:
     chart, unit = setting.chart, setting.source.unit
-    step, n = found.radius / RECORD_NORM, found.number.value
+    if outside is not None and outside.clearly:
+        warn_outside(outside.share, unit)
     y = chart.project(found.y, setting.region)
     z = chart.representable(y)
     bound = found.bound.moved(float(np.linalg.norm(z - y)))
@@ -299,11 +296,5 @@ def _publish(setting: Setting, found: Principal, facts: dict[str, Any]) -> Relea
         error_bound_population=population_bound(
             bound, found.sampling, found.taken.far, found.number, chart.distance, unit
         ),
-        n=None if setting.private_count else int(n),
-        n_estimate=n if setting.private_count else None,
-        sensitivity=setting.account.steps[-1]["sensitivity"] * step / n,
-        sigma=found.sigma,
-        lattice_step=step,
-        **setting.facts(),
-        **facts,
+        **setting.facts(outside, found.number.value, found.radius),
     )

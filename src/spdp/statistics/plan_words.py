@@ -6,10 +6,10 @@ from spdp.choices import Method, Unit
 from spdp.markup import card, grid, note
 
 if TYPE_CHECKING:
-    from spdp.statistics.planner import Needed
+    from spdp.statistics.needed import Needed
     from spdp.statistics.prediction import Plan
 
-__all__ = ["COLUMNS", "Row", "counted", "facts", "html_of", "needed", "notes", "rows", "title"]
+__all__ = ["COLUMNS", "Row", "answers", "counted", "facts", "html_of", "notes", "rows", "title"]
 
 COLUMNS = ("release", "rms error", "95 % bound")
 WORTH_SAYING = 0.9  # of an error: a method that errs less than this much of it is named
@@ -81,14 +81,19 @@ def _from(made: "Plan") -> str:
     return "errors of one shot are exact, those of the adaptive method are simulated"
 
 
-def needed(answer: "Needed", error: float, made: "Plan") -> str:
-    """What reaches a wanted error."""
+def answers(made: "Plan") -> list[str]:
+    """What reaches the wanted error, a sentence for each spread."""
+    return [_needed(answer, made) for answer in made.needed]
+
+
+def _needed(answer: "Needed", made: "Plan") -> str:
     spread = "" if answer.spread is None else f" with spread {answer.spread:.3g}"
     n = f"more than 2**32 {counted(made)}"
     n = n if answer.n is None else f"{answer.n:,} {counted(made)}"
     epsilon = "a larger ε than any" if answer.epsilon is None else f"ε = {answer.epsilon:g}"
     about = "about " if made.adaptive else ""
-    return f"rms error {error:g}{spread} needs {about}{n} at this ε, or {epsilon} at this n"
+    wanted = f"rms error {made.wanted_error:g}{spread}"
+    return f"{wanted} needs {about}{n} at this ε, or {epsilon} at this n"
 
 
 def facts(made: "Plan") -> dict[str, str]:
@@ -109,4 +114,4 @@ def html_of(made: "Plan") -> str:
     table = rows(made)
     marked = [i for i, row in enumerate(table) if row.runs]
     shown = grid(COLUMNS, [row.cells for row in table], marked)
-    return card(f"Plan: {title(made)}", {}, shown, *map(note, notes(made)))
+    return card(f"Plan: {title(made)}", {}, shown, *map(note, [*notes(made), *answers(made)]))

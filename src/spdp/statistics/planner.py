@@ -1,10 +1,9 @@
-"""Answers about releases not made yet: their errors, and what a wanted error needs."""
+"""Errors of releases not made yet, from public numbers."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, lru_cache
-from math import ceil, sqrt
-from typing import NamedTuple
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ from spdp.statistics.simulation import (
     simulate,
 )
 
-__all__ = ["RUNS", "Needed", "Planner"]
+__all__ = ["RUNS", "Advance", "Planner"]
 
 Array = NDArray[np.float64]
 Advance = Callable[[float], None]
@@ -37,18 +36,7 @@ SPREADS = (0.05, 0.1, 0.2, 0.5)  # of the radius, where nobody says how wide the
 OFFSET = 0.3  # of the radius, where nobody says how far the mean is from the centre
 RUNS = 12  # releases that are simulated
 COARSE_RUNS = 4  # of predictions for other numbers of records, or budgets
-EXACTLY, ABOUT = 1.005, 1.05  # ratio to which a needed number is found
-SMALLEST_EPSILON, LARGEST_EPSILON = 1e-6, 500.0  # between which a needed ε is sought
-STRIDE = 4.0  # of the steps that find where to look
 REACH, POINTS = 30.0, 4  # curves show n/30 to n, and n to 30·n, in so many points
-
-
-class Needed(NamedTuple):
-    """Records, and ε, that reach a wanted rms error; None where no number does."""
-
-    spread: float | None
-    n: int | None
-    epsilon: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,34 +229,20 @@ class Planner:
         shot = self.shot(epsilon)
         return settle_method(self.method, shot, n, epsilon, self.delta, self.mechanism)
 
-    def needed(self, error: float) -> list[Needed]:
-        """What reaches an rms error with the method that will run, for each spread."""
-        positive("error", error)
+    @property
+    def kinds(self) -> list[Population | None]:
+        """Made-up data where the search may run; None stands for one shot's own law."""
         adapts = self.can_adapt and self.method != Method.ONESHOT
-        kinds = self.populations if adapts else [None]
-        with track("looking for what is needed", None) as advance:
-            return [self._needed(error, made, advance) for made in kinds]
+        return [*self.populations] if adapts else [None]
 
-    def _needed(self, error: float, made: Population | None, advance: Advance) -> Needed:
-        def enough_records(n: float) -> bool:
-            return self._rms(ceil(n), self.epsilon, made, advance) <= error
-
-        def enough_budget(epsilon: float) -> bool:
-            return self._rms(self.n, epsilon, made, advance) <= error
-
-        ratio = EXACTLY if made is None else ABOUT
-        n = _smallest(enough_records, self.n, 1.0, float(MAX_RECORDS), ratio)
-        epsilon = _smallest(enough_budget, self.epsilon, SMALLEST_EPSILON, LARGEST_EPSILON, ratio)
-        return Needed(
-            None if made is None else made.spread,
-            None if n is None else ceil(n),
-            None if epsilon is None else float(f"{epsilon:.3g}"),
-        )
-
-    def _rms(self, n: int, epsilon: float, made: Population | None, advance: Advance) -> float:
+    def rms(self, n: int, epsilon: float, made: Population | None, advance: Advance) -> float:
         """Error of the method that will run, roughly where it is simulated."""
         if made is None or self.will_run(n, epsilon) is Method.ONESHOT:
             return sqrt(self.shot(epsilon).expected_squared_error(n))
+        return self._roughly(made, n, epsilon, advance)
+
+    def _roughly(self, made: Population, n: int, epsilon: float, advance: Advance) -> float:
+        """Simulated rms error, from fewer runs and records."""
         return self._simulate(made, n, epsilon, COARSE_RUNS, COARSE_SAMPLE, advance).rms
 
     def curves(self, kinds: int | None = None, runs: int = RUNS) -> tuple[Array, dict[str, Array]]:
@@ -277,47 +251,27 @@ class Planner:
         At n itself the errors are those of :meth:`exact` and :meth:`simulated`.
         ``kinds`` says how many spreads are enough.
         """
-        below = np.geomspace(max(1, self.n / REACH), self.n, POINTS).round()
-        above = np.geomspace(self.n, self.n * REACH, POINTS).round()
-        grid = np.unique([*below, *above])
-        grid = grid[grid <= MAX_RECORDS]
+        grid = self._grid()
         errors = {
             f"one shot, {name}": np.sqrt([shot.expected_squared_error(n) for n in grid])
             for name, shot in self.shots.items()
         }
         some = self.populations[:kinds] if self.can_adapt else []
-        known = self.simulated(runs)
         with track("simulating a curve", len(some) * len(grid) * COARSE_RUNS) as advance:
-            for made, here in zip(some, known, strict=False):
-                rough = [
-                    here
-                    if n == self.n
-                    else self._simulate(
-                        made, int(n), self.epsilon, COARSE_RUNS, COARSE_SAMPLE, advance
-                    )
-                    for n in grid
-                ]
-                name = f"adaptive, spread {made.spread:.3g}"
-                errors[name] = np.array([prediction.rms for prediction in rough])
+            for made, here in zip(some, self.simulated(runs), strict=False):
+                errors[f"adaptive, spread {made.spread:.3g}"] = np.array(
+                    [
+                        here.rms
+                        if n == self.n
+                        else self._roughly(made, int(n), self.epsilon, advance)
+                        for n in grid
+                    ]
+                )
         return grid, errors
 
-
-def _smallest(
-    enough: Callable[[float], bool], start: float, least: float, most: float, ratio: float
-) -> float | None:
-    """Smallest number that is enough, to a ratio, near ``start``; None beyond most."""
-    high = min(max(start, least), most)
-    if enough(high):
-        while high > least and enough(max(high / STRIDE, least)):
-            high = max(high / STRIDE, least)
-        low = max(high / STRIDE, least)
-    else:
-        low = high
-        while low == high or not enough(high):
-            if high >= most:
-                return None
-            low, high = high, min(STRIDE * high, most)
-    while high / low > ratio:
-        middle = sqrt(low * high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    def _grid(self) -> Array:
+        """Numbers of records below and above n, and n itself."""
+        below = np.geomspace(max(1, self.n / REACH), self.n, POINTS).round()
+        above = np.geomspace(self.n, self.n * REACH, POINTS).round()
+        grid = np.unique([*below, *above])
+        return grid[grid <= MAX_RECORDS]

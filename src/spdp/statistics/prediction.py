@@ -5,16 +5,21 @@ are, so it is simulated on made-up data of a stated spread
 (:mod:`spdp.statistics.simulation`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spdp.choices import Method
 from spdp.domain import Domain
+from spdp.errors import ParameterError, named
+from spdp.statistics import plan_words
+from spdp.statistics.needed import Needed, needed, with_needed_epsilon, with_needed_n
 from spdp.statistics.planner import RUNS, Planner
 from spdp.statistics.reference import Reference
 from spdp.statistics.simulation import Prediction
 
 __all__ = ["Plan", "plan", "plan_of"]
+
+START_N, START_EPSILON = 1000, 1.0  # where the search for a needed number starts
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,6 +49,11 @@ class Plan:
         Digest of the reference that the release would be given.
     unit : "record", "voxel" or "person"
         What n is a number of.
+    wanted_error : float or None
+        The rms error that was asked for.
+    needed : tuple of Needed
+        What would reach it, for each spread: ``n`` at this ε, or ``epsilon`` at this n.
+        Empty where the plan itself is made to reach it.
     """
 
     n: int
@@ -62,6 +72,8 @@ class Plan:
     known: str
     reference: str | None
     unit: str = "record"
+    wanted_error: float | None = None
+    needed: tuple[Needed, ...] = ()
 
     @property
     def predictions(self) -> tuple[Prediction, ...]:
@@ -83,7 +95,7 @@ class Plan:
 
     def describe(self) -> dict[str, Any]:
         """All of it, JSON-ready."""
-        hidden = ("one_shot", "adaptive")
+        hidden = ("one_shot", "adaptive", "wanted_error", "needed")
         plain = {name: value for name, value in vars(self).items() if name not in hidden}
         return {
             **plain,
@@ -92,12 +104,12 @@ class Plan:
             "predictions": [row.describe() for row in self.predictions],
             "hopeless": self.hopeless,
             "compared": self.compared,
+            "wanted_error": self.wanted_error,
+            "needed": [answer._asdict() for answer in self.needed],
         }
 
     def _repr_html_(self) -> str:
-        from spdp.statistics.plan_words import html_of
-
-        return html_of(self)
+        return plan_words.html_of(self)
 
     def __repr__(self) -> str:
         lines = [
@@ -112,16 +124,18 @@ class Plan:
             lines.append(f"{name}: rms {row.rms:.4g}, 95 % below {row.bound:.4g}{verdict}")
         if self.hopeless:
             lines.append(f"hopeless: {self.compared}")
+        lines += plan_words.answers(self)
         return "\n  ".join(lines) + ">"
 
 
 def plan(
     *,
-    n: int,
+    n: int | None = None,
     k: int,
-    epsilon: float,
+    epsilon: float | None = None,
     delta: float,
     domain: Domain,
+    error: float | None = None,
     spread: float | str | Reference | None = None,
     offset: float | str | None = None,
     reference: Reference | None = None,
@@ -138,9 +152,15 @@ def plan(
     Parameters
     ----------
     n, k : int
-        Number and size of the records.
+        Number and size of the records. Without ``n`` the plan is for the fewest records
+        that reach ``error``.
     epsilon, delta, domain, metric, adjacency, mechanism, method
-        As in :func:`spdp.private_mean`.
+        As in :func:`spdp.private_mean`. Without ``epsilon`` the plan is for the
+        smallest ε that reaches ``error``.
+    error : float, optional
+        Wanted rms error of the method that will run: the plan's ``needed`` says what
+        would reach it. Where ``n`` or ``epsilon`` is left out, it is chosen to reach it
+        for every spread: to half a percent, or some 5 % where errors are simulated.
     spread : float, str or Reference, optional
         Root mean square distance of the records from their mean: a number, or a share
         of the domain's radius such as ``"10%"``; the made-up data are then Gaussian and
@@ -171,11 +191,21 @@ def plan(
     >>> p = plan(n=2000, k=4, epsilon=1.0, delta=1e-6, domain=Ball(5.0), spread="10%")
     >>> p.method, p.hopeless, p.adaptive[0].rms < p.one_shot["gaussian"].rms
     ('adaptive', False, True)
+
+    How many records would err by 0.1?
+
+    >>> p = plan(error=0.1, k=4, epsilon=1.0, delta=0.0, domain=Ball(5.0))
+    >>> p.n, round(p.predictions[0].rms, 3)
+    (1050, 0.1)
     """
+    if (n is None) + (epsilon is None) > (error is not None):
+        raise ParameterError(
+            f"pass {named('n')} and {named('epsilon')}, or {named('error')} and one of them"
+        )
     planner = Planner(
-        n=n,
+        n=START_N if n is None else n,
         k=k,
-        epsilon=epsilon,
+        epsilon=START_EPSILON if epsilon is None else epsilon,
         delta=delta,
         domain=domain,
         spread=spread,
@@ -188,12 +218,19 @@ def plan(
         unit=unit,
         random_state=random_state,
     )
-    return plan_of(planner, runs)
+    if error is None or (n is not None and epsilon is not None):
+        return plan_of(planner, runs, error)
+    chosen = with_needed_n if n is None else with_needed_epsilon
+    return replace(plan_of(chosen(planner, error), runs), wanted_error=error)
 
 
-def plan_of(planner: Planner, runs: int = RUNS) -> Plan:
-    """The plan for a planner's own number of records and budget."""
+def plan_of(planner: Planner, runs: int = RUNS, error: float | None = None) -> Plan:
+    """The plan for a planner's own number of records and budget.
+
+    With what would reach an ``error``, if one is wanted.
+    """
     p = planner
+    answers = () if error is None else tuple(needed(p, error))
     return Plan(
         n=p.n,
         k=p.k,
@@ -211,4 +248,6 @@ def plan_of(planner: Planner, runs: int = RUNS) -> Plan:
         known=p.away[1],
         reference=None if p.reference is None else p.reference.digest,
         unit=str(p.unit),
+        wanted_error=error,
+        needed=answers,
     )

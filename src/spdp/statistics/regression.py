@@ -28,7 +28,6 @@ from spdp.engines import Engine
 from spdp.errors import DataError, ParameterError, named
 from spdp.privacy.account import Seed
 from spdp.privacy.ledger import Ledger
-from spdp.queries import RECORD_NORM
 from spdp.release import Release, publish
 from spdp.statements import REGRESSION
 from spdp.statistics.counted import countable
@@ -166,8 +165,6 @@ def _publish(setting: Setting, search: Search, fit: Fit, limits: Array) -> Relea
     scale = fit.trend.half * half  # one unit of a covariate as seen, in its own units
     y = chart.representable(chart.project(solved.base, setting.region))
     unscale = np.diag(np.append(1.0, 1.0 / scale))
-    last, step = account.steps[-1], fit.radius / RECORD_NORM
-    public = account.adjacency is Adjacency.REPLACE_ONE
     return publish(
         account,
         {
@@ -181,13 +178,7 @@ def _publish(setting: Setting, search: Search, fit: Fit, limits: Array) -> Relea
         method="adaptive",
         estimand=estimand_of("regression", chart.distance, account.unit, fit.p),
         error_statement=REGRESSION.format(d=search.d),
-        n=search.n if public else None,
-        n_estimate=None if public else float(search.n),
-        sensitivity=last["sensitivity"] * step / search.n,
-        sigma=last["scale"] * step / search.n,
-        lattice_step=step,
-        outside=None if fit.outside is None else fit.outside.describe(),
-        **setting.facts(),
+        **setting.facts(fit.outside, search.n, fit.radius),
     )
 
 

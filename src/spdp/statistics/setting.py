@@ -22,6 +22,8 @@ from spdp.kernels import Region
 from spdp.privacy.account import Account, Seed
 from spdp.privacy.costs import Budget
 from spdp.privacy.ledger import Ledger
+from spdp.queries import RECORD_NORM
+from spdp.statistics.search.outside import Outside
 
 __all__ = ["Setting", "prepare"]
 
@@ -54,12 +56,24 @@ class Setting:
             self.source, task._replace(key=self.account.key), self.private_count
         )
 
-    def facts(self) -> dict[str, Any]:
-        """What certificates of all statistics say alike."""
+    def facts(self, outside: Outside | None, n: float, size: float) -> dict[str, Any]:
+        """What certificates of all statistics say alike.
+
+        ``outside`` tells of records at the domain's edge. The last answer is a sum over
+        n records, public or estimated, of lattice points of length 2³⁰ at most, which
+        stands for ``size``.
+        """
+        last, step = self.account.steps[-1], size / RECORD_NORM
         return {
             **self.chart.describe(),
             "k": self.source.k,
             "domain": self.domain.describe(),
+            "outside": None if outside is None else outside.describe(),
+            "n": None if self.private_count else int(n),
+            "n_estimate": float(n) if self.private_count else None,
+            "sensitivity": last["sensitivity"] * step / n,
+            "sigma": last["scale"] * step / n,
+            "lattice_step": step,
         }
 
 

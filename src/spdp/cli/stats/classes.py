@@ -5,11 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from spdp.choices import Adjacency, Covariance, Method, OnInvalid
+from spdp.choices import Covariance, Method
 from spdp.cli import options
-from spdp.cli.output import Output
-from spdp.cli.records import Reader
-from spdp.cli.stats.running import run
+from spdp.cli.groups import Budget, Publication, Space
+from spdp.cli.stats.running import Work, run
 from spdp.errors import DataError
 
 __all__ = ["classes", "read_labels"]
@@ -31,76 +30,33 @@ Second = Annotated[
 
 def classes(
     data: options.Data,
+    *,
     names: Names,
-    epsilon: options.Epsilon,
-    delta: options.Delta,
+    budget: Budget,
     labels: Labels = None,
     covariance: Second = Covariance.NONE,
-    eigenvalues: options.Eigenvalues = None,
-    trace: options.Trace = None,
-    correlation: options.Correlation = None,
-    radius: options.Radius = None,
-    center: options.Center = None,
-    metric: options.Metric = "logeuclid",
-    output: options.Directory = None,
-    force: options.Force = False,
-    report: options.Report = False,
-    row_names: options.Names = None,
-    sign: options.Sign = None,
-    ledger: options.LedgerFile = None,
-    label: options.Label = None,
+    space: Space,
+    publication: Publication,
     method: options.Method = Method.AUTO,
-    adjacency: options.Adjacency = Adjacency.REPLACE_ONE,
-    on_invalid: options.OnInvalid = OnInvalid.RAISE,
-    key: options.ArrayName = None,
-    order: options.Order = None,
-    mask: options.Mask = None,
-    groups: options.Groups = None,
-    groups_column: options.GroupsColumn = None,
-    label_column: options.LabelColumn = None,
-    per_file: options.PerFile = False,
-    entries: options.Entries = None,
-    unit: options.Unit = None,
-    dask: options.Dask = None,
-    workers: options.Workers = None,
-    as_json: options.Json = False,
+    work: Work,
 ) -> None:
     """Release the mean and the size of every class of matrices."""
     from spdp.statistics.classes import private_class_means
 
-    reader = Reader(
-        key,
-        order,
-        mask,
-        dask,
-        workers,
-        groups=groups,
-        groups_column=groups_column,
-        label_column=label_column,
-        per_file=per_file,
-        entries=entries,
-        unit=unit,
-    )
     arrays = ("means", "counts", *(() if covariance is Covariance.NONE else ("covariance",)))
     found = None if labels is None else read_labels(labels)
     run(
         private_class_means,
+        arrays,
         data,
-        reader,
-        Output(output, force, report, sign, arrays, row_names),
-        ledger,
-        label,
-        as_json,
+        budget,
+        space,
+        publication,
+        work,
         y=found,
         classes=names_of(names),
-        epsilon=epsilon,
-        delta=delta,
-        domain=options.domain_from(eigenvalues, trace, correlation, radius, center),
-        metric=metric,
         covariance=covariance,
         method=method,
-        adjacency=adjacency,
-        on_invalid=on_invalid,
     )
 
 

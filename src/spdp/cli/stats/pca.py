@@ -4,11 +4,9 @@ from typing import Annotated
 
 import typer
 
-from spdp.choices import Adjacency, OnInvalid
 from spdp.cli import options
-from spdp.cli.output import Output
-from spdp.cli.records import Reader
-from spdp.cli.stats.running import run
+from spdp.cli.groups import Budget, Publication, Space
+from spdp.cli.stats.running import Work, run
 
 __all__ = ["pca"]
 
@@ -21,37 +19,13 @@ Components = Annotated[
 
 def pca(
     data: options.Data,
+    *,
     components: Components,
-    epsilon: options.Epsilon,
-    delta: options.Delta,
-    eigenvalues: options.Eigenvalues = None,
-    trace: options.Trace = None,
-    correlation: options.Correlation = None,
-    radius: options.Radius = None,
-    center: options.Center = None,
-    metric: options.Metric = "logeuclid",
+    budget: Budget,
+    space: Space,
     reference_point: options.ReferencePoint = None,
-    output: options.Directory = None,
-    force: options.Force = False,
-    report: options.Report = False,
-    row_names: options.Names = None,
-    sign: options.Sign = None,
-    ledger: options.LedgerFile = None,
-    label: options.Label = None,
-    adjacency: options.Adjacency = Adjacency.REPLACE_ONE,
-    on_invalid: options.OnInvalid = OnInvalid.RAISE,
-    key: options.ArrayName = None,
-    order: options.Order = None,
-    mask: options.Mask = None,
-    groups: options.Groups = None,
-    groups_column: options.GroupsColumn = None,
-    label_column: options.LabelColumn = None,
-    per_file: options.PerFile = False,
-    entries: options.Entries = None,
-    unit: options.Unit = None,
-    dask: options.Dask = None,
-    workers: options.Workers = None,
-    as_json: options.Json = False,
+    publication: Publication,
+    work: Work,
 ) -> None:
     """Release mean, covariance and principal directions of matrices.
 
@@ -60,33 +34,14 @@ def pca(
     """
     from spdp.statistics.pca import private_pca
 
-    reader = Reader(
-        key,
-        order,
-        mask,
-        dask,
-        workers,
-        groups=groups,
-        groups_column=groups_column,
-        label_column=label_column,
-        per_file=per_file,
-        entries=entries,
-        unit=unit,
-    )
     run(
         private_pca,
+        NAMES,
         data,
-        reader,
-        Output(output, force, report, sign, NAMES, row_names),
-        ledger,
-        label,
-        as_json,
+        budget,
+        space,
+        publication,
+        work,
         n_components=components,
-        epsilon=epsilon,
-        delta=delta,
-        domain=options.domain_from(eigenvalues, trace, correlation, radius, center),
-        metric=metric,
         reference_point=options.load_matrix(reference_point),
-        adjacency=adjacency,
-        on_invalid=on_invalid,
     )

@@ -7,6 +7,7 @@ import typer
 
 from spdp.choices import Adjacency, Covariance
 from spdp.cli import options
+from spdp.cli.groups import Bounds, Budget
 from spdp.cli.output import print_json, say
 from spdp.cli.plan import Number, Size
 
@@ -44,14 +45,11 @@ Effect = Annotated[
 
 def plan(
     statistic: Name,
+    *,
     k: Size,
     n: Number,
-    epsilon: options.Epsilon,
-    delta: options.Delta,
-    eigenvalues: options.Eigenvalues = None,
-    trace: options.Trace = None,
-    correlation: options.Correlation = None,
-    radius: options.Radius = None,
+    budget: Budget,
+    bounds: Bounds,
     metric: options.Metric = "logeuclid",
     spread: Spread = None,
     classes: Classes = 2,
@@ -68,9 +66,9 @@ def plan(
         statistic,
         n=n,
         k=k,
-        epsilon=epsilon,
-        delta=delta,
-        domain=options.domain_from(eigenvalues, trace, correlation, radius),
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        domain=bounds.domain(),
         spread=spread,
         metric=metric,
         adjacency=adjacency,

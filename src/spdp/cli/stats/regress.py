@@ -5,11 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from spdp.choices import Adjacency, OnInvalid
 from spdp.cli import options
-from spdp.cli.output import Output
-from spdp.cli.records import Reader
-from spdp.cli.stats.running import run
+from spdp.cli.groups import Budget, Publication, Space
+from spdp.cli.stats.running import Work, run
 from spdp.errors import DataError, ParameterError
 
 __all__ = ["read_covariates", "read_ranges", "regress"]
@@ -22,7 +20,6 @@ Covariates = Annotated[
         metavar="FILE", help="Covariates of each record: .npy, or text, a line of numbers each."
     ),
 ]
-NAMES = ("fitted", "slopes", "at", "noise")  # of what is released
 Ranges = Annotated[
     str,
     typer.Option(metavar="LOW:HIGH,...", help="Public least and largest value of each covariate."),
@@ -33,68 +30,24 @@ def regress(
     data: options.Data,
     covariates: Covariates,
     ranges: Ranges,
-    epsilon: options.Epsilon,
-    delta: options.Delta,
-    eigenvalues: options.Eigenvalues = None,
-    trace: options.Trace = None,
-    correlation: options.Correlation = None,
-    radius: options.Radius = None,
-    center: options.Center = None,
-    metric: options.Metric = "logeuclid",
-    output: options.Directory = None,
-    force: options.Force = False,
-    report: options.Report = False,
-    row_names: options.Names = None,
-    sign: options.Sign = None,
-    ledger: options.LedgerFile = None,
-    label: options.Label = None,
-    adjacency: options.Adjacency = Adjacency.REPLACE_ONE,
-    on_invalid: options.OnInvalid = OnInvalid.RAISE,
-    key: options.ArrayName = None,
-    order: options.Order = None,
-    mask: options.Mask = None,
-    groups: options.Groups = None,
-    groups_column: options.GroupsColumn = None,
-    label_column: options.LabelColumn = None,
-    per_file: options.PerFile = False,
-    entries: options.Entries = None,
-    unit: options.Unit = None,
-    dask: options.Dask = None,
-    workers: options.Workers = None,
-    as_json: options.Json = False,
+    budget: Budget,
+    space: Space,
+    publication: Publication,
+    work: Work,
 ) -> None:
     """Release the regression of the matrices in files on covariates."""
     from spdp.statistics.regression import private_regression
 
-    reader = Reader(
-        key,
-        order,
-        mask,
-        dask,
-        workers,
-        groups=groups,
-        groups_column=groups_column,
-        label_column=label_column,
-        per_file=per_file,
-        entries=entries,
-        unit=unit,
-    )
     run(
         private_regression,
+        NAMES,
         data,
-        reader,
-        Output(output, force, report, sign, NAMES, row_names),
-        ledger,
-        label,
-        as_json,
+        budget,
+        space,
+        publication,
+        work,
         covariates=read_covariates(covariates),
         ranges=read_ranges(ranges),
-        epsilon=epsilon,
-        delta=delta,
-        domain=options.domain_from(eigenvalues, trace, correlation, radius, center),
-        metric=metric,
-        adjacency=adjacency,
-        on_invalid=on_invalid,
     )
 
 

@@ -1,35 +1,55 @@
 """What the commands of this group share: read, release, write, show."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spdp.cli import options
-from spdp.cli.output import Output, present
-from spdp.cli.records import Reader, name_of
-from spdp.cli.spelling import printable
+from spdp.cli.groups import Budget, Publication, Rules, Space
+from spdp.cli.output import present
+from spdp.cli.records import Reader
 
 if TYPE_CHECKING:
     from spdp.release import Release
 
-__all__ = ["run"]
+__all__ = ["Work", "run"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """The last options of every statistic: by which rules, from where, shown how."""
+
+    rules: Rules
+    reader: Reader
+    as_json: options.Json = False
 
 
 def run(
     statistic: "Callable[..., Release]",
+    names: tuple[str, ...],
     data: Sequence[Path],
-    reader: Reader,
-    target: Output,
-    ledger: Path | None,
-    label: str | None,
-    as_json: bool,
+    budget: Budget,
+    space: Space,
+    publication: Publication,
+    work: Work,
     **choices: Any,
 ) -> None:
-    """Release a statistic of the records in files, for ``choices``."""
-    account = None if ledger is None else options.open_ledger(ledger)
-    name = printable(name_of(data) if label is None else label)
-    with target.prepared(), reader.opened(data) as (source, engine):
+    """Release a statistic of the records in files, for ``choices`` of its own."""
+    domain, account = space.domain(), publication.account()
+    target = replace(publication.output, names=names)
+    with target.prepared(), work.reader.opened(data) as (source, engine):
         target.check_rows(source.k)
-        release = statistic(source, ledger=account, label=name, engine=engine, **choices)
+        release = statistic(
+            source,
+            domain=domain,
+            metric=space.metric,
+            ledger=account,
+            label=publication.name(data),
+            engine=engine,
+            **asdict(budget),
+            **asdict(work.rules),
+            **choices,
+        )
         written = target.write(release, account)
-    present(release, written, as_json)
+    present(release, written, work.as_json)

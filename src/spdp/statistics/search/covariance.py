@@ -13,13 +13,14 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from spdp.queries.triangle import OFF_NOISE
+
 __all__ = ["cleared", "raised"]
 
 Array = NDArray[np.float64]
 
 FLOOR = 0.35  # of the noise's spectral edge, added to every eigenvalue
 LEAST = 2.0  # a variance over its noise, at least
-OFF = 5.0 / 7.0  # noise of an off-diagonal entry over that of a diagonal one
 
 
 def cleared(C: Array, sd: float) -> Array:
@@ -27,7 +28,7 @@ def cleared(C: Array, sd: float) -> Array:
     d = len(C)
     middle = max(float(np.trace(C) if C.ndim == 2 else C.sum()) / d, sd)
     target = middle * (np.eye(d) if C.ndim == 2 else np.ones(d))
-    expected = sd**2 * (d + (d * (d - 1) * OFF**2 if C.ndim == 2 else 0.0))
+    expected = sd**2 * (d + (d * (d - 1) * OFF_NOISE**2 if C.ndim == 2 else 0.0))
     square = float(np.sum((C - target) ** 2))
     factor = max(0.0, 1.0 - expected / max(square, expected))
     return raised(target + factor * (C - target), factor * sd)

@@ -13,7 +13,7 @@ from spdp.choices import OnInvalid
 from spdp.data.columns import beside
 from spdp.data.source import as_source
 from spdp.engines.local import LocalEngine, LocalHeld
-from spdp.engines.task import joined
+from spdp.engines.task import thinned
 from spdp.frame import Frame
 from spdp.queries import CrossSum, MomentSum, Trend
 
@@ -73,7 +73,7 @@ class Joined(LocalEngine):
 
     def hold(self, source, task, keep_bytes):
         held = LocalHeld(self, source, task, keep_bytes)
-        held._kept = [joined(held._kept)]
+        held._kept = [thinned(held._kept, [np.arange(part.m) for part in held._kept])]
         return held
 
 

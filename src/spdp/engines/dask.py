@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spdp.data.source import Source, read_piece
 from spdp.engines.base import Engine, collect
-from spdp.engines.coins import chosen
+from spdp.engines.coins import chosen_in_blocks
 from spdp.engines.task import (
     Array,
     Held,
@@ -20,7 +20,7 @@ from spdp.engines.task import (
     Task,
     counted,
     nobody,
-    thinned,
+    part_of,
     totals_of_vectors,
     turn,
     vectors_of,
@@ -69,25 +69,23 @@ class _RemoteHeld(Held):
         ]
         counts = list(results_of(engine.client.map(counted, futures, pure=False)))
         _, self.n = collect(source, counts, task.allow_none)
-        self._sizes = [result.m for result in counts]
+        self._sizes = tuple(result.m for result in counts)
         self.m, self._futures = self.n, futures
         self._places: list[NDArray[np.intp]] | None = None  # looked at, if not all of them
         self._thin: list[Any] | None = None
         self.d = len(task.region.center)
 
     def look_at(self, one_in: int) -> None:
-        self.m, self._places, self._thin = self.n, None, None  # thinned when first asked for
-        if one_in > 1:
-            sizes = enumerate(self._sizes)
-            self._places = [chosen((self._key, one_in, i), m, one_in) for i, m in sizes]
-            self.m = sum(map(len, self._places))
+        self._places = chosen_in_blocks(self._key, self._sizes, one_in)
+        self._thin = None  # thinned when first asked for
+        self.m = self.n if self._places is None else sum(map(len, self._places))
 
     def _looked(self) -> list[Any]:
         if self._places is None:
             return self._futures
         if self._thin is None:
             self._thin = self._client.map(
-                thinned, self._futures, self._places, pure=False, retries=RETRIES
+                part_of, self._futures, self._places, pure=False, retries=RETRIES
             )
         return self._thin
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from spdp.blocks import REAL
 from spdp.data.source import Source
 from spdp.engines.local import LocalEngine, LocalHeld
-from spdp.engines.task import Held, Task, Vectors, joined
+from spdp.engines.task import Held, Task
 from spdp.errors import ParameterError
 from spdp.kernels.base import working_dtype
 
@@ -65,7 +65,7 @@ class GpuEngine(LocalEngine):
             pool = self._cupy.get_default_memory_pool()
             free = self._cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
             keep_bytes = max(keep_bytes, int(KEPT * free))
-        return _DeviceHeld(self, source, task, keep_bytes)
+        return LocalHeld(self, source, task, keep_bytes)
 
     def fingerprint(self, source: Source, key: bytes) -> str:
         return LocalEngine().fingerprint(source, key)
@@ -82,16 +82,6 @@ class GpuEngine(LocalEngine):
                 before = now
             if before is not None:
                 yield stage.ready(*before)
-
-
-class _DeviceHeld(LocalHeld):
-    """Vectors on the device, where starting work on a block is what takes time."""
-
-    def _looked(self) -> list[Vectors]:
-        parts = super()._looked()
-        if len(parts) > 1 and parts is not self._kept:
-            self._thin = parts = [joined(parts)]
-        return parts
 
 
 class _Batch:

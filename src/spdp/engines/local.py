@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spdp.data.source import Source
 from spdp.engines.base import Engine, collect
-from spdp.engines.coins import chosen
+from spdp.engines.coins import chosen, chosen_in_blocks
 from spdp.engines.task import (
     Array,
     Held,
@@ -19,8 +19,8 @@ from spdp.engines.task import (
     Task,
     Vectors,
     counted,
-    joined,
     nobody,
+    part_of,
     thinned,
     totals_of_vectors,
     turn,
@@ -59,7 +59,7 @@ class LocalHeld(Held):
         self._engine, self._source, self._task = engine, source, task
         self._limit = limit
         self._kept: list[Vectors] = []
-        self._one_in, self._size, self._read = 1, 0, 0
+        self._one_in, self._size, self._thrown = 1, 0, 0
         self._places: list[NDArray[np.intp]] | None = None  # looked at, if not all of them
         self._thin: list[Vectors] | None = None
         self._axes: Array | None = None  # along which coordinates are given, if not their own
@@ -75,20 +75,16 @@ class LocalHeld(Held):
         return (turn(vectors, self._axes, self._task.kernels, reuse=True) for vectors in read)
 
     def look_at(self, one_in: int) -> None:
-        self._places, self._thin = None, None  # thinned when first asked for
-        self.m = sum(vectors.m for vectors in self._kept)
-        if one_in > 1:
-            self._places = [
-                chosen((self._task.key, one_in, i), vectors.m, one_in)
-                for i, vectors in enumerate(self._kept)
-            ]
-            self.m = sum(map(len, self._places))
+        sizes = tuple(vectors.m for vectors in self._kept)
+        self._places = chosen_in_blocks(self._task.key, sizes, one_in)
+        self._thin = None  # thinned when first asked for
+        self.m = sum(sizes if self._places is None else map(len, self._places))
 
     def _looked(self) -> list[Vectors]:
         if self._places is None:
             return self._kept
         if self._thin is None:
-            self._thin = list(map(thinned, self._kept, self._places))
+            self._thin = [thinned(self._kept, self._places)]
         return self._thin
 
     def turned(self, axes: Array) -> Held:
@@ -107,10 +103,10 @@ class LocalHeld(Held):
 
     def _part(self, vectors: Vectors, one_in: int) -> Vectors:
         """Vectors to keep, by coins that are thrown once."""
-        self._read += 1
         if one_in == 1:
             return vectors
-        return thinned(vectors, chosen((self._task.key, self._read), vectors.m, one_in))
+        self._thrown += 1
+        return part_of(vectors, chosen((self._task.key, self._thrown), vectors.m, one_in))
 
     def _make_room(self) -> None:
         while self._size > self._limit and sum(vectors.m for vectors in self._kept) > 1:
@@ -119,10 +115,10 @@ class LocalHeld(Held):
                     f"{self._source.name} can be read only once and is too large to keep; "
                     "method='oneshot' reads it once"
                 )
-            for i, vectors in enumerate(self._kept):
+            for i, vectors in enumerate(self._kept):  # one by one: memory stays flat
                 self._kept[i] = self._part(vectors, 2)
-            self._kept, self._one_in = [joined(self._kept)], 2 * self._one_in
-            self._size = self._kept[0].Y.nbytes
+            self._one_in *= 2
+            self._size = sum(vectors.Y.nbytes for vectors in self._kept)
 
     def total(self, query: Query, whole: bool = False) -> Ints:
         if not whole:

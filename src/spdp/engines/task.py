@@ -13,6 +13,7 @@ from spdp.data.identity import spelt
 from spdp.data.labels import numbers_of, places_of
 from spdp.kernels import Region, kernels_for
 from spdp.kernels.place import beside as on_the_side_of
+from spdp.kernels.place import take_rows
 from spdp.lattice import Fault, fault_of, first_fault, sum_block
 from spdp.queries import Query, Rows, VectorSum
 
@@ -162,21 +163,25 @@ def turn(vectors: Vectors, axes: Array, kernels: str | None, reuse: bool = False
     return vectors._replace(Y=turned)
 
 
-def thinned(vectors: Vectors, places: NDArray[np.intp]) -> Vectors:
-    """Some of a block's vectors, side by side: they are looked at often."""
-    Y = vectors.Y[on_the_side_of(places, vectors.Y)]
-    columns: Any = (None if part is None else part[places] for part in vectors.beside)
-    return Vectors(Y, len(Y), None, Beside(*columns))
-
-
-def joined(parts: Sequence[Vectors]) -> Vectors:
-    """Vectors of several blocks as those of one."""
+def thinned(blocks: Sequence[Vectors], places: Sequence[NDArray[np.intp]]) -> Vectors:
+    """Some vectors of each block, side by side as those of one: they are seen often."""
+    first, m = blocks[0].Y, sum(map(len, places))
+    Y, start = np.empty_like(first, shape=(m, first.shape[1])), 0
+    for vectors, some in zip(blocks, places, strict=True):
+        take_rows(vectors.Y, some, Y[start : start + len(some)])
+        start += len(some)
     columns: Any = (
-        None if part[0] is None else np.concatenate(part)
-        for part in zip(*(vectors.beside for vectors in parts), strict=True)
+        None
+        if parts[0] is None
+        else np.concatenate([a[i] for a, i in zip(parts, places, strict=True)])
+        for parts in zip(*(vectors.beside for vectors in blocks), strict=True)
     )
-    Y = np.concatenate([vectors.Y for vectors in parts])
-    return Vectors(Y, len(Y), None, Beside(*columns))
+    return Vectors(Y, m, None, Beside(*columns))
+
+
+def part_of(vectors: Vectors, places: NDArray[np.intp]) -> Vectors:
+    """Some vectors of one block."""
+    return thinned([vectors], [places])
 
 
 def counted(vectors: Vectors) -> Totals:

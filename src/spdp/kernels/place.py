@@ -9,7 +9,7 @@ import numpy as np
 
 from spdp.errors import ParameterError
 
-__all__ = ["as_array", "beside", "home", "on_device"]
+__all__ = ["as_array", "beside", "home", "on_device", "take_rows"]
 
 
 def on_device(array: Any) -> bool:
@@ -44,3 +44,11 @@ def beside(values: Any, array: Any) -> Any:
 def home(array: Any) -> Any:
     """An array in this machine's memory."""
     return array.get() if on_device(array) else array
+
+
+def take_rows(array: Any, places: Any, out: Any) -> None:
+    """Copy some rows of an array to where ``out`` lies beside it."""
+    if on_device(array):
+        out[...] = array[beside(places, array)]
+    else:
+        np.take(array, places, axis=0, out=out, mode="clip")

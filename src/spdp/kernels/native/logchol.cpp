@@ -46,31 +46,33 @@ template <int K, int N> struct LogCholesky final : Worker {
         double eps;
         const char* next;
     };
-    // The square of L_jj in y[j], which takes part in `positive`; gives 1 / L_jj.
-    INLINE P pivot(const P* A, P* y, int j, const Rules& rules, M& positive) const {
+    // The square of L_jj in y[j], which takes part in `positive`.
+    INLINE void pivot(const P* A, P* y, int j, const Rules& rules, M& positive) const {
         const P own = A[j * size() + j];
         P left = own;
         for (int l = 0; l < j; ++l) left -= column(y, l)[j] * column(y, l)[j];
         positive = positive & (left >= -rules.tolerance);
         y[j] = select(left > rules.eps * own, left, rules.floor);
-        P inverse = P(1.0) / sqrt(y[j]);  // to the last bit: rounding is what tells singular matrices from others
         const int share = P::W * size() * 8;  // bytes
-        for (int byte = 0; byte < share; byte += 64) ask(rules.next + j * share + byte, inverse.v[0]);
-        return inverse;
+        for (int byte = 0; byte < share; byte += 64) ask(rules.next + j * share + byte, y[j].v[0]);
     }
+    // 1 / L_jj, to the last bit: rounding is what tells singular matrices from others.
+    INLINE P inverse_root(const P* y, int j) const { return P(1.0) / sqrt(y[j]); }
     // From column J on; false for lanes with a pivot that is negative.
     template <int J = 0> INLINE M factorise(const P* A, P* y, const Rules& rules) const {
         M positive = ~none<N>();
         if constexpr (K == 0) {
             for (int j = 0; j < kk; ++j) {
-                const P inverse = pivot(A, y, j, rules, positive);
+                pivot(A, y, j, rules, positive);
+                if (j + 1 == kk) break;
+                const P inverse = inverse_root(y, j);
                 int i = j + 1;
                 for (; i + 8 <= kk; i += 8) eliminate<8>(A, y, j, i, inverse);
                 for (; i < kk; ++i) eliminate<1>(A, y, j, i, inverse);
             }
         } else if constexpr (J < K) {
-            const P inverse = pivot(A, y, J, rules, positive);
-            if constexpr (J + 1 < K) eliminate<K - 1 - J>(A, y, J, J + 1, inverse);
+            pivot(A, y, J, rules, positive);
+            if constexpr (J + 1 < K) eliminate<K - 1 - J>(A, y, J, J + 1, inverse_root(y, J));
             positive = positive & factorise<J + 1>(A, y, rules);
         }
         return positive;

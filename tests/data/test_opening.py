@@ -269,7 +269,7 @@ def test_ids_that_nobody_asked_for_are_told(tmp_path):
     with pytest.warns(DataWarning, match="arrays subject not used"):
         open_records(tmp_path / "study.npz")
     open_records(tmp_path / "study.npz", groups=np.arange(6) // 2)
-    lines = ["subject,a,b,c", *(f"p{i // 2},1,0,1" for i in range(6))]
+    lines = ["subject,c11,c12,c22", *(f"p{i // 2},1,0,1" for i in range(6))]
     (tmp_path / "study.csv").write_text("\n".join(lines) + "\n")
     with pytest.warns(DataWarning, match="columns subject not used"):
         open_records(tmp_path / "study.csv", entries="upper")

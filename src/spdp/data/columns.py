@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spdp.blocks import Block, records_of
+from spdp.blocks import Block, is_list, records_of
 from spdp.data.identity import spelt
 from spdp.data.labels import entries_of
 from spdp.data.source import Source, is_dask, read_piece
@@ -92,8 +93,9 @@ def _filled(block: Any, owner: dict[str, Any], m: int) -> Block:
 def _column(source: Source, name: str, column: Any) -> Any:
     _refuse_twice(source, name)
     if is_dask(column):
-        return list(column.to_delayed().ravel())
-    listed = isinstance(column, list | tuple) or np.ndim(column) > 0
+        pieces = column.to_delayed().ravel()
+        return [partial(_read_column, piece, column.dtype.kind, name) for piece in pieces]
+    listed = is_list(column) or np.ndim(column) > 0
     array = spelt(column) if name == "person" and listed else entries_of(column)
     if array.ndim == 0:
         raise DataError(f"{COLUMNS[name]} must have one entry per record, got {column!r}")
@@ -124,11 +126,25 @@ def _zipped(source: Source, arrays: dict[str, Any]) -> Iterator[Block]:
             raise _wrong_length(name, len(column), start)
 
 
+def _read_column(piece: Any, kind: str, name: str) -> NDArray[Any]:
+    """One piece of a column, entries of the kind it says, or read one by one."""
+    entries = entries_of(read_piece(piece))
+    if entries.dtype.kind not in (kind, "O"):
+        raise DataError(
+            f"{COLUMNS[name]} have a piece of dtype {entries.dtype}, which is not the one they "
+            "say: an entry might decide how others are read; pass pieces of one dtype, or lists"
+        )
+    return entries
+
+
 def _here(array: Any) -> Any:
-    """A column in one piece."""
-    if isinstance(array, list):
-        return np.concatenate([piece.compute() for piece in array])
-    return array
+    """A column in one piece; what an entry is does not change with those beside it."""
+    if not isinstance(array, list):
+        return array
+    pieces = [piece() for piece in array]
+    if len({(piece.dtype.kind, piece.ndim) for piece in pieces}) == 1:
+        return np.concatenate(pieces)
+    return entries_of([entry for piece in pieces for entry in piece])
 
 
 def _zipped_chunks(source: Source, arrays: dict[str, Any]) -> list[Any] | None:
@@ -158,10 +174,7 @@ def _zipped_chunks(source: Source, arrays: dict[str, Any]) -> list[Any] | None:
 def _read_beside(piece: Any, columns: dict[str, Any]) -> Block:
     """One chunk and its columns, read where this runs."""
     block = read_piece(piece)
-    here = {
-        name: np.asarray(column.compute() if is_dask(column) else column)
-        for name, column in columns.items()
-    }
+    here = {name: column() if callable(column) else column for name, column in columns.items()}
     return _with_columns(block, here, len(records_of(block)))
 
 

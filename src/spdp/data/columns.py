@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from spdp.blocks import Block, is_list, records_of
 from spdp.data.identity import spelt
 from spdp.data.labels import entries_of
-from spdp.data.source import Source, is_dask, read_piece
+from spdp.data.source import Advice, Source, is_dask, read_piece
 from spdp.errors import DataError
 
 __all__ = ["COLUMNS", "beside", "owned"]
@@ -42,16 +42,46 @@ def beside(source: Source, **columns: Any) -> Source:
 
 
 def owned(source: Source, **owner: Any) -> Source:
-    """The same records, all of them one ``person``'s, or all of one ``label``."""
+    """The same records, all of them one ``person``'s, or all of one ``label``.
+
+    A person of no records is one of an unusable record: who is listed counts, so that
+    the number of persons does not depend on what their files hold.
+    """
     given = {name: value for name, value in owner.items() if value is not None}
     for name in given:
         _refuse_twice(source, name)
+    if "person" in given and source.n == 0:
+        source = _unusable(source)
     chunks = source.chunks and [partial(_read_owned, piece, given) for piece in source.chunks]
 
     def read() -> Iterator[Block]:
         return (_all_of(block, given, source) for block in source.blocks())
 
     return _with(source, read, chunks, given)
+
+
+def _unusable(source: Source) -> Source:
+    """One record that is none, in place of no records."""
+    one = partial(_no_numbers, source.shape)
+    columns = dict.fromkeys(source.columns)
+    piece = partial(_read_owned, one, columns) if columns else one
+    return Source(
+        lambda: iter([piece()]),
+        source.k,
+        1,
+        source.name,
+        chunks=[piece],
+        sizes=[1],
+        dtype=source.dtype,
+        parts=source.parts,
+        columns=source.columns,
+        record=source.record,
+        advise=lambda i: Advice("the file holds no records"),
+    )
+
+
+def _no_numbers(shape: tuple[int, ...]) -> NDArray[Any]:
+    return np.full((1, *shape), np.nan)
 
 
 def _with(source: Source, read: Any, chunks: Sequence[Any] | None, names: Iterable[str]) -> Source:

@@ -53,11 +53,15 @@ def entries_of(column: Any) -> NDArray[Any]:
     return entries
 
 
-def lines_of(file: Path) -> list[str]:
-    """The lines of a text, one per record, whatever bytes they hold."""
+def lines_of(file: Path, n: int | None = None) -> list[str]:
+    """The lines of a text, one per record, whatever bytes they hold.
+
+    Where the number of records is known, it tells a break that ends the last line from
+    one before a last line that is blank.
+    """
     lines = file.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    if not lines[-1]:
-        lines.pop()  # a file ends with a line break; a blank line is a record's
+    if not lines[-1] and len(lines) != n:
+        lines.pop()
     return [line.decode("utf-8", "replace").strip() for line in lines]
 
 

@@ -1,5 +1,7 @@
 """``spdp stats compare``."""
 
+from functools import partial
+
 from spdp.choices import Adjacency, OnInvalid
 from spdp.cli import options
 from spdp.cli.output import Output
@@ -62,7 +64,7 @@ def compare(
         entries=entries,
         unit=unit,
     )
-    found = None if labels is None else read_labels(labels)
+    found = None if labels is None else partial(read_labels, labels)
     run(
         private_difference,
         data,

@@ -25,11 +25,15 @@ def run(
     as_json: bool,
     **choices: Any,
 ) -> None:
-    """Release a statistic of the records in files, for ``choices``."""
+    """Release a statistic of the records in files, for ``choices``.
+
+    A choice that is a function is what it reads beside so many records.
+    """
     account = None if ledger is None else options.open_ledger(ledger)
     name = printable(name_of(data) if label is None else label)
     with target.prepared(), reader.opened(data) as (source, engine):
         target.check_rows(source.k)
-        release = statistic(source, ledger=account, label=name, engine=engine, **choices)
+        read = {key: value(source.n) for key, value in choices.items() if callable(value)}
+        release = statistic(source, ledger=account, label=name, engine=engine, **choices | read)
         written = target.write(release, account)
     present(release, written, as_json)

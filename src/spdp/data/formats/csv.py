@@ -32,10 +32,15 @@ MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 
 
 def lines(file: Path, separator: str | None = None) -> Iterator[list[str]]:
-    """The cells of each line, the header's first; it says what separates them."""
+    """The cells of each line, the header's first; it says what separates them.
+
+    A quote that is not closed does not reach into the next line.
+    """
     separator = separator or _separator(file)
-    with file.open(encoding="utf-8-sig", newline="") as stream:
-        yield from csv.reader(stream, delimiter=separator)
+    data = file.read_bytes().removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n")
+    for line in data.split(b"\n"):
+        text = line.decode("utf-8", "replace").rstrip("\r")
+        yield _split(text, separator) if text else []
 
 
 def _separator(file: Path) -> str:

@@ -67,7 +67,7 @@ def open(file: Path, options: Options) -> Table:
     if not names or any(_is_number(name) or not name.isprintable() for name in names):
         first = ", ".join(map(repr, names[:3])) or "nothing"
         raise DataError(f"{file}: its first line must name the columns, found {first}")
-    layout = Table.of(file, names, [True] * len(names), options)
+    layout = Table.of(file, names, None, options)
     unit = rows_per_block(layout.k)
     offsets, n = _offsets(file, unit, len(names))
     return replace(layout, n=n, unit=unit, offsets=offsets)

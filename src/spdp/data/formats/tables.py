@@ -3,8 +3,9 @@
 A row holds the k² entries of a matrix, or the k(k+1)/2 of its upper triangle row by
 row, in the order of the columns. *Assumed.* Names of columns are public, and so are
 their types where the file states them. *Enforced.* They alone, and the options, say
-which columns are entries: all but those of persons and labels; or, if it is said how
-many there are, those whose names differ in an index only (c11, c12, … or Dxx, Dxy, …).
+which columns are entries: all but those of persons and labels, if types or names say so
+(c11, c12, … or Dxx, Dxy, …, which differ in an index only) or it is said how many there
+are; then, if those are too many, those whose names are alike in this way.
 Whatever else might be meant is an error. A missing or unreadable entry makes one
 unusable record: it is no error of the file, and no error quotes what stands in it.
 """
@@ -63,17 +64,20 @@ class Table(Layout):
     offsets: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, file: Path, names: list[str], numeric: Sequence[bool], options: Options) -> Self:
+    def of(
+        cls, file: Path, names: list[str], numeric: Sequence[bool] | None, options: Options
+    ) -> Self:
         """A table with these columns; whatever might be a guess is an error.
 
-        Those that are not ``numeric``, as the file states, are no entries.
+        Those that are not ``numeric`` are no entries; None, where no types are stated.
         """
         chosen = (options.groups_column, options.label_column)
         person, label = (None if name is None else place(file, names, name) for name in chosen)
-        free = [i for i, real in enumerate(numeric) if real and i not in (person, label)]
+        real = [True] * len(names) if numeric is None else numeric
+        free = [i for i in range(len(names)) if real[i] and i not in (person, label)]
         if len(free) <= 1 or LIKE_PATHS & {names[i].lower() for i in free}:
             _refuse_list(file, names)
-        entries, k = _entries(file, names, free, options)
+        entries, k = _entries(file, names, free, options, numeric is not None)
         others = [name for i, name in enumerate(names) if i not in (person, label, *entries)]
         if person is None and not options.grouped:
             unused(file, others, "columns")
@@ -126,7 +130,7 @@ def _refuse_list(file: Path, names: list[str]) -> None:
 
 
 def _entries(
-    file: Path, names: list[str], free: list[int], options: Options
+    file: Path, names: list[str], free: list[int], options: Options, typed: bool
 ) -> tuple[list[int], int]:
     """Places of the columns that hold the entries, and k, as names and options say."""
     wanted = options.entries
@@ -138,7 +142,7 @@ def _entries(
     alike = _alike(names, free)
     readings = [
         (places, form, k)
-        for places in ([free, alike] if alike else [free])
+        for places in ([free, alike] if 1 < len(alike) < len(free) else [free])
         for form, k in _fitting(len(places)).items()
         if wanted in (None, form)
     ]
@@ -150,30 +154,33 @@ def _entries(
             ask=("groups_column", "label_column"),
         )
     if wanted is None:
-        _refuse_doubt(found, len(free), readings, options)
+        _refuse_doubt(found, len(free), readings, options, typed or alike == free)
     places, _, k = readings[0]
     return places, k
 
 
-def _refuse_doubt(found: str, c: int, readings: list[Reading], options: Options) -> None:
+def _refuse_doubt(
+    found: str, c: int, readings: list[Reading], options: Options, known: bool
+) -> None:
     """Ask unless all columns are entries, in one way, and no id seems forgotten."""
     whole = [_meaning(form, k) for places, form, k in readings if len(places) == c]
     beside = [f"{_meaning(form, k)} and others" for places, form, k in readings if len(places) < c]
     if not beside and options.groups_column is None:
         beside = [f"{_meaning(*fit)} and a person's id" for fit in _fitting(c - 1).items()]
+    if not known and not beside:  # neither types nor names say that all are numbers
+        beside = ["some that are no entries"]
     if len(whole) > 1 or beside:
         ids = ("groups_column",) if beside and options.groups_column is None else ()
         message = f"{found} may be {' or '.join([*whole, *beside])}; say which"
         raise DataError(message, ask=("entries", *ids))
 
 
-def _alike(names: list[str], free: list[int]) -> list[int] | None:
-    """Columns whose names differ in an index only: the most, where they are not all."""
+def _alike(names: list[str], free: list[int]) -> list[int]:
+    """Columns whose names differ in an index only: the most there are."""
     sets: dict[str, list[int]] = {}
     for i in free:
         sets.setdefault(INDEX.sub("", names[i]), []).append(i)
-    most = max(sets.values(), key=len)
-    return most if 1 < len(most) < len(free) else None
+    return max(sets.values(), key=len)
 
 
 def _fitting(c: int) -> dict[str, int]:

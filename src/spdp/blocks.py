@@ -6,12 +6,16 @@ float32 ones changes no tolerance but its own, and byte order changes none. A re
 that does not hold numbers of the kinds its chart takes (real ones; complex ones too,
 for Hermitian matrices) is one unusable record, not an error of the block.
 *Assumed.* The shape of a record, (k, k) or (p, k, k), and the dtype of an array as a
-whole, are public.
+whole, are public. So is that of the blocks of an iterator: they have one, and a block
+that has another is refused. Blocks that hold no numbers as a whole, since one record
+made objects or texts of all, are read record by record in that dtype.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +33,9 @@ __all__ = [
     "check_kind",
     "check_status",
     "describe_fault",
+    "in_dtype",
     "invalid_matrix",
+    "is_list",
     "matrix_stack",
     "record_marks",
     "record_stack",
@@ -37,6 +43,7 @@ __all__ = [
     "shape_of_block",
     "shape_of_first",
     "split",
+    "steady",
     "wide",
 ]
 
@@ -67,6 +74,14 @@ class Block:
 def records_of(block: Any) -> Any:
     """The records of a block, whatever stands beside them."""
     return block.records if isinstance(block, Block) else block
+
+
+def is_list(X: Any) -> bool:
+    """Whether NumPy would join entries into one array: a sequence that is no array."""
+    if isinstance(X, str | bytes | bytearray | memoryview | Mapping):
+        return False
+    array = any(hasattr(X, name) for name in ("__array__", "__array_interface__"))
+    return hasattr(X, "__len__") and hasattr(X, "__getitem__") and not array
 
 
 class Part(NamedTuple):
@@ -142,7 +157,7 @@ def split(block: Any, shape: Shape, name: str, kinds: str = REAL) -> Iterator[Pa
     ``kinds`` are those of the dtypes that are taken.
     """
     records = records_of(block)
-    if isinstance(records, list | tuple):
+    if is_list(records):
         yield from _split_list(records, shape, name, kinds)
         return
     refuse_masked(records, name)
@@ -217,22 +232,100 @@ def blocks_of(X: Any, kinds: str = NUMBERS) -> Iterator[Any]:
     A function that returns such an iterable is called.
     """
     if callable(X):
-        return iter(X())
-    if isinstance(X, list | tuple):
+        return steady(iter(X()))[1]
+    if is_list(X):
         return iter([X])
     if isinstance(X, np.ndarray) or hasattr(X, "__array__"):
         return iter([record_stack(X, kinds=kinds)])
-    return iter(X)
+    return steady(iter(X))[1]
 
 
 def shape_of_block(block: Any, name: str = "X") -> Shape:
     """Shape of the records of a block; a block of two dimensions is one record."""
     records = records_of(block)
-    if isinstance(records, list | tuple):
+    if is_list(records):
         return shape_of_first(records, name)
     A = matrix_stack(records, name, NUMBERS)
     shape: Shape = A.shape if A.ndim == 2 else record_stack(A, name).shape[1:]
     return shape
+
+
+def steady(blocks: Iterator[Any], name: str = "X") -> tuple[Shape, Iterator[Any]]:
+    """Shape of the records of an iterator, and its blocks: their dtype is one.
+
+    It is that of the first array (m, *shape) of numbers; lists and single matrices have
+    their own.
+    """
+    ahead: list[Any] = []
+    for block in blocks:
+        ahead.append(block)
+        if _has_numbers(block):
+            shape = shape_of_block(block, name)
+            return shape, _steady(chain(ahead, blocks), shape, _stacked(block, shape), name)
+    if not ahead:
+        raise DataError(f"{name} holds no records")
+    raise InvalidMatrixError(f"{name} holds no block of real or complex numbers")
+
+
+def _has_numbers(block: Any) -> bool:
+    records = records_of(block)
+    if not is_list(records):
+        return as_array(records).dtype.kind in NUMBERS
+    try:
+        return bool(shape_of_first(records))
+    except InvalidMatrixError:
+        return False
+
+
+def _stacked(block: Any, shape: Shape) -> np.dtype[Any] | None:
+    """Working dtype of a block that is an array of records and holds numbers."""
+    if is_list(records_of(block)):
+        return None
+    A = as_array(records_of(block))
+    stacked = A.dtype.kind in NUMBERS and A.ndim > len(shape)
+    return working_dtype(A.dtype) if stacked else None
+
+
+def _steady(
+    blocks: Iterator[Any], shape: Shape, dtype: np.dtype[Any] | None, name: str
+) -> Iterator[Any]:
+    for block in blocks:
+        own = _stacked(block, shape)
+        dtype = dtype or own
+        if own is not None and own != dtype:
+            raise DataError(
+                f"{name} has blocks of different dtypes, {dtype} and {own}: a record might decide "
+                "how others are read; pass blocks of one dtype, or lists of records"
+            )
+        yield block if own is not None else in_dtype(block, shape, dtype)
+
+
+def in_dtype(block: Any, shape: Shape, dtype: np.dtype[Any] | None) -> Any:
+    """A block whose records have this dtype, or their own: one by one, if need be."""
+    records = records_of(block)
+    if is_list(records) or isinstance(records, np.ma.MaskedArray):
+        return block
+    A = as_array(records)
+    if A.dtype == dtype or (A.dtype.kind in NUMBERS and A.ndim <= len(shape)):
+        return block
+    alone = A.ndim <= len(shape)
+    read = [_read_as(record, dtype) for record in (A[None] if alone else A)]
+    return Block(read, block.beside) if isinstance(block, Block) else read
+
+
+def _read_as(record: Any, dtype: np.dtype[Any] | None) -> Any:
+    """One record in a dtype; as it is, where it does not fit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            own = np.array(record.tolist()) if record.dtype.kind == "O" else record
+            if own.dtype.kind == "c" and not own.imag.any():
+                own = own.real
+            wanted = working_dtype(own.dtype if dtype is None else dtype)
+            fits = own.shape == record.shape and not own.dtype.kind == "c" != wanted.kind
+            return own.astype(wanted) if fits else record
+        except Exception:  # whatever an object's own conversion may raise
+            return record
 
 
 def record_marks(block: Any, shape: Shape, name: str, key: bytes) -> tuple[int, int]:

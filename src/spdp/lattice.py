@@ -29,6 +29,7 @@ from spdp.blocks import (
     blocks_of,
     describe_fault,
     invalid_matrix,
+    is_list,
     record_stack,
     shape_of_block,
     split,
@@ -64,7 +65,7 @@ def encode(X: Any, domain: Domain, chart: Chart = LOGEUCLID) -> Ints:
     >>> int(np.abs(q).max()) == 2**30
     True
     """
-    block = X if isinstance(X, list | tuple) else record_stack(X, kinds=chart.kinds)
+    block = X if is_list(X) else record_stack(X, kinds=chart.kinds)
     shape = shape_of_block(block)
     region = check_domain(domain).region(shape[-1], chart)
     q = np.zeros((len(block), len(region.center)), np.int64)

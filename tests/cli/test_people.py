@@ -180,7 +180,7 @@ class TestImagesThatFail:
     [
         (2, "once", ["all.npy", "--groups", "ids.npy", "--per-file"]),
         (2, "tables, not for all.npy", ["all.npy", "--groups-column", "subject"]),
-        (3, "7 columns of numbers", ["table.csv", "--entries", "full"]),
+        (3, "columns of entries", ["table.csv", "--entries", "full"]),
         (3, "no column 'who'", ["table.csv", "--groups-column", "who"]),
         (3, "600 ids for 3 records", ["files/000.npy", "--groups", "ids.npy"]),
         (3, "holds no files", ["empty"]),
@@ -196,7 +196,7 @@ def test_mistakes_cost_nothing(refused, study, ledger, budget, code, message, wo
 
 
 def test_a_reference_and_a_bound_ledger_read_tables(run, study, budget, monkeypatch, ledger):
-    table = ("table.csv", "--groups-column", "subject")
+    table = ("table.csv", "--groups-column", "subject", "--entries", "upper")
     assert run("reference", *table, "-o", "r.npz")[0] == 0
     monkeypatch.setenv("SPDP_LEDGER_KEY", "0123456789abcdef")
     assert run("ledger", "bind", "a.ledger", *table)[0] == 0

@@ -46,6 +46,15 @@ def test_texts_and_json(run, data, labels, budget):
     assert result["certificate"]["steps"][-1]["classes"] == ["a", "b"]
 
 
+def test_a_last_label_that_is_blank_is_a_label(run, data, labels, tmp_path, budget):
+    """Joined by line breaks, it ends the file as the break of a full line does."""
+    lines = (tmp_path / "y.txt").read_text().split()
+    options = ("--labels", "y.txt", "--classes", "a,b", "--on-invalid", "center")
+    for last, end in ((lines[-1], ""), (lines[-1], "\n"), ("", ""), ("", "\n")):
+        (tmp_path / "y.txt").write_text("\n".join([*lines[:-1], last]) + end)
+        assert run(*words(data, budget, *options))[0] == 0
+
+
 def test_a_ledger_keeps_all_arrays(run, data, labels, tmp_path, budget):
     ledger = Ledger(tmp_path / "l.db", epsilon=3.0, delta=1e-4)
     options = ("--labels", labels, "--classes", "0,1", "--ledger", "l.db")

@@ -48,3 +48,5 @@ def test_lines_are_cut_at_line_breaks_only(tmp_path):
     assert lines_of(file) == ["a", "b\x0bc", "\ufffd", "d"]
     file.write_bytes(b"a\n ")  # the last record's label is blank: it is still a record
     assert lines_of(file) == ["a", ""]
+    file.write_bytes(b"a\n")  # as many lines as there are records
+    assert [lines_of(file, n) for n in (None, 1, 2)] == [["a"], ["a"], ["a", ""]]

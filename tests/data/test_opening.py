@@ -167,6 +167,46 @@ def test_manifests_that_cannot_be_used(manifest, folder):
     assert "read alone" in refusal(DataError, both)
 
 
+@pytest.mark.parametrize("label", ['"A', 'A"', '"', '"A"b', "\x0b", "\udcff", ""])
+def test_a_label_of_a_manifest_swallows_no_line(folder, label):
+    """A quote that nobody closed joined all lines up to the next one."""
+    lines = [f"s{i}.npy,{label if i == 0 else 'A'},p{i}" for i in range(3)]
+    file = folder / "m.csv"
+    file.write_bytes("\n".join(["path,label,person", *lines]).encode("utf-8", "surrogateescape"))
+    source = open_records(file)
+    columns = [block.beside for block in source.blocks()]
+    whole = [pair for b in columns for pair in zip(b["person"], b["label"], strict=True)]
+    assert {p for p, _ in whole} == {"p0", "p1", "p2"}
+    assert {y for p, y in whole if p != "p0"} == {"A"}
+    file.write_text("path,label,person\ns0.npy,A,B,p0\n")
+    assert "m.csv: line 2 has 4 cells for 3 columns" in refusal(DataError, file)
+
+
+def test_a_listed_person_without_records_is_the_centre(folder):
+    """The number of persons is public, whatever their files hold."""
+    file = folder / "m.csv"
+    file.write_text("path,person\ns0.npy,a\ns1.npy,b\ns2.npy,c\n")
+    budget = {"epsilon": 5.0, "delta": 1e-6, "domain": DOMAIN, "random_state": 0}
+    X = np.load(folder / "s1.npy")
+    found = {}
+    for name, records in {"none": X[:0], "bad": X[:1] * np.nan}.items():
+        np.save(folder / "s1.npy", records)
+        for method in ("oneshot", "adaptive"):
+            source = open_records(file)
+            release = private_mean(source, on_invalid="center", method=method, **budget)
+            found[name, method] = release.value
+            assert release.certificate["n"] == 3
+        assert [len(chunk()) for chunk in source.chunks] == source.sizes
+        files = sorted(folder.glob("*.npy"))
+        each = private_mean(open_records(files, per_file=True), on_invalid="center", **budget)
+        assert each.certificate["n"] == len(files)
+    for method in ("oneshot", "adaptive"):
+        np.testing.assert_array_equal(found["none", method], found["bad", method])
+    np.save(folder / "s1.npy", X[:0])
+    with pytest.raises(InvalidMatrixError, match=r"s1\.npy; the file holds no records"):
+        private_mean(open_records(file), **budget)
+
+
 def test_folders_that_cannot_be_used(folder, tmp_path, random_spd):
     (tmp_path / "empty").mkdir()
     assert "empty: holds no files of a known format" in refusal(DataError, tmp_path / "empty")
@@ -269,7 +309,7 @@ def test_ids_that_nobody_asked_for_are_told(tmp_path):
     with pytest.warns(DataWarning, match="arrays subject not used"):
         open_records(tmp_path / "study.npz")
     open_records(tmp_path / "study.npz", groups=np.arange(6) // 2)
-    lines = ["subject,a,b,c", *(f"p{i // 2},1,0,1" for i in range(6))]
+    lines = ["subject,c11,c12,c22", *(f"p{i // 2},1,0,1" for i in range(6))]
     (tmp_path / "study.csv").write_text("\n".join(lines) + "\n")
     with pytest.warns(DataWarning, match="columns subject not used"):
         open_records(tmp_path / "study.csv", entries="upper")

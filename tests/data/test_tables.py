@@ -12,7 +12,7 @@ from spdp.blocks import Block, records_of
 from spdp.data import open_records
 from spdp.data.formats import csv as csv_format
 from spdp.data.formats import parquet as parquet_format
-from spdp.errors import DataError, InvalidMatrixError, ParameterError
+from spdp.errors import DataError, DataWarning, InvalidMatrixError, ParameterError
 from spdp.statistics.sums import LatticeSum
 
 pa = pytest.importorskip("pyarrow")
@@ -81,7 +81,8 @@ def test_tables_give_back_what_was_stored(tmp_path, X, small_pieces, suffix, upp
     site = ["north", "south"] * 12 + ["north"]
     path = tmp_path / f"a.{suffix}"
     write(path, {"who": who, **columns_of(X, upper), "site": site, "y": np.arange(25) % 3})
-    source = open_records(path, **PERSONS, label_column="y")
+    form = "upper" if upper else "full"  # of a CSV, where the site might be an entry
+    source = open_records(path, **PERSONS, label_column="y", entries=form)
     assert (source.n, source.k, source.columns) == (25, 3, ("person", "label"))
     assert source.unit == "person"
     for _ in range(2):
@@ -173,13 +174,16 @@ def test_which_columns_are_entries_is_never_guessed(tmp_path, random_spd, suffix
     assert open_records(both, entries="full").k == 6
     assert open_records(both, entries="upper").k == 8
     assert "must be 'full' or 'upper'" in refusal(both, ParameterError, entries="lower")
-    write(path, {"age": np.arange(5), **columns_of(random_spd(5, 2))})
+    write(path, dict.fromkeys(("age", "a", "b", "c", "d"), np.arange(5.0)))
     message = refusal(path)
-    assert "5 columns of numbers (age, c00, c01, c10, c11) are not k² entries" in message
-    assert open_records(path, groups_column="age").k == 2
-    assert "no column 'sex'; its columns are age, c00" in refusal(path, groups_column="sex")
+    assert "5 columns of entries (age, a, b, c, d) are not k² entries" in message
+    assert open_records(path, groups_column="age", entries="full").k == 2
+    if suffix == "csv":  # neither names nor types say that all are numbers
+        doubt = "(a, b, c, d) may be whole matrices 2×2 (full) or some that are no entries"
+        assert doubt in refusal(path, groups_column="age")
+    assert "no column 'sex'; its columns are age, a" in refusal(path, groups_column="sex")
     write(path, {"name": ["x"] * 5})
-    assert "0 columns of numbers (none)" in refusal(path)
+    assert "0 columns of entries (none)" in refusal(path, groups_column="name")
     write(path, {"one": np.arange(1.0, 6.0)})
     assert open_records(path).k == 1
     assert "are not upper" in refusal(both_of(path, random_spd), entries="upper")
@@ -191,8 +195,8 @@ def test_an_id_that_is_forgotten_is_not_an_entry(tmp_path, X, suffix):
     columns = {"who": np.arange(25), **columns_of(X)}
     path = write(tmp_path / f"a.{suffix}", columns)
     message = refusal(path)
-    assert "10 columns of numbers" in message
-    assert "upper triangles 4×4 (upper) or whole matrices 3×3 (full) and a person's id" in message
+    assert "10 columns of entries" in message
+    assert "upper triangles 4×4 (upper) or whole matrices 3×3 (full) and others" in message
     assert message.endswith("(pass entries=... or groups_column=...)")
     assert open_records(path, **PERSONS).k == 3
     assert open_records(path, entries="upper").k == 4
@@ -306,9 +310,38 @@ def test_columns_are_separated_as_their_names_are(tmp_path, X, separator):
     assert set(block.beside["person"]) == {"a,b"}
     decimal = tmp_path / "decimal.csv"
     decimal.write_text(text.replace(".", ","))
-    assert "0 columns of numbers (none); are they written with a decimal point" in refusal(
-        decimal, **PERSONS
-    )
+    with pytest.raises(InvalidMatrixError, match="written without a decimal point"):
+        LatticeSum.of(open_records(decimal, **PERSONS), DOMAIN)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_entries_are_told_by_their_names(tmp_path, X, suffix):
+    """Columns whose names differ in an index only, if it is said how many there are."""
+    path = tmp_path / f"a.{suffix}"
+    names = [f"D{a}{b}" for a, b in ("xx", "xy", "xz", "yy", "yz", "zz")]
+    upper = dict(zip(names, columns_of(X, upper=True).values(), strict=True))
+    for more in (["age"], ["age", "dose"], ["age", "dose", "day"]):
+        write(path, {"who": np.arange(25), **upper, **dict.fromkeys(more, np.arange(25.0))})
+        (block,) = list(open_records(path, **PERSONS, entries="upper"))
+        np.testing.assert_array_equal(block.records, X)
+        asked = refusal(path, **PERSONS)
+        assert asked.endswith(
+            "upper triangles 3×3 (upper) and others; say which (pass entries=...)"
+        )
+
+
+@pytest.mark.parametrize("note", ["", "5", "x", "NA"])
+def test_no_record_of_a_csv_says_what_its_columns_are(tmp_path, note):
+    """One cell of an empty column made entries of it, for all records."""
+    path = tmp_path / "a.csv"
+    rows = ["2.0,0.1,2.0,"] * 500
+    rows[300] += note
+    path.write_text("\n".join(["c11,c12,c22,note", *rows]) + "\n")
+    with pytest.warns(DataWarning, match="note not used"):
+        (records,) = list(open_records(path, entries="upper"))
+    np.testing.assert_array_equal(records, np.tile([[2.0, 0.1], [0.1, 2.0]], (500, 1, 1)))
+    doubt = refusal(path)
+    assert "may be whole matrices 2×2 (full) or upper triangles 2×2 (upper) and others" in doubt
 
 
 def test_the_first_line_of_ids_is_no_header(tmp_path, X):

@@ -10,11 +10,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spdp.blocks import Block, records_of
+from spdp.blocks import Block, is_list, records_of
 from spdp.data.identity import spelt
 from spdp.data.labels import entries_of
-from spdp.data.source import Source, is_dask, read_piece
+from spdp.data.source import Advice, Source, is_dask, read_piece
 from spdp.errors import DataError
 
 __all__ = ["COLUMNS", "beside", "owned"]
@@ -42,16 +43,46 @@ def beside(source: Source, **columns: Any) -> Source:
 
 
 def owned(source: Source, **owner: Any) -> Source:
-    """The same records, all of them one ``person``'s, or all of one ``label``."""
+    """The same records, all of them one ``person``'s, or all of one ``label``.
+
+    A person of no records is one of an unusable record: who is listed counts, so that
+    the number of persons does not depend on what their files hold.
+    """
     given = {name: value for name, value in owner.items() if value is not None}
     for name in given:
         _refuse_twice(source, name)
+    if "person" in given and source.n == 0:
+        source = _unusable(source)
     chunks = source.chunks and [partial(_read_owned, piece, given) for piece in source.chunks]
 
     def read() -> Iterator[Block]:
         return (_all_of(block, given, source) for block in source.blocks())
 
     return source.with_columns(given, read, chunks)
+
+
+def _unusable(source: Source) -> Source:
+    """One record that is none, in place of no records."""
+    one = partial(_no_numbers, source.shape)
+    columns = dict.fromkeys(source.columns)
+    piece = partial(_read_owned, one, columns) if columns else one
+    return Source(
+        lambda: iter([piece()]),
+        source.k,
+        1,
+        source.name,
+        chunks=[piece],
+        sizes=[1],
+        dtype=source.dtype,
+        parts=source.parts,
+        columns=source.columns,
+        record=source.record,
+        advise=lambda i: Advice("the file holds no records"),
+    )
+
+
+def _no_numbers(shape: tuple[int, ...]) -> NDArray[Any]:
+    return np.full((1, *shape), np.nan)
 
 
 def _all_of(block: Any, owner: dict[str, Any], source: Source) -> Block:
@@ -74,8 +105,9 @@ def _filled(block: Any, owner: dict[str, Any], m: int) -> Block:
 def _column(source: Source, name: str, column: Any) -> Any:
     _refuse_twice(source, name)
     if is_dask(column):
-        return list(column.to_delayed().ravel())
-    listed = isinstance(column, list | tuple) or np.ndim(column) > 0
+        pieces = column.to_delayed().ravel()
+        return [partial(_read_column, piece, column.dtype.kind, name) for piece in pieces]
+    listed = is_list(column) or np.ndim(column) > 0
     array = spelt(column) if name == "person" and listed else entries_of(column)
     if array.ndim == 0:
         raise DataError(f"{COLUMNS[name]} must have one entry per record, got {column!r}")
@@ -106,11 +138,25 @@ def _zipped(source: Source, arrays: dict[str, Any]) -> Iterator[Block]:
             raise _wrong_length(name, len(column), start)
 
 
+def _read_column(piece: Any, kind: str, name: str) -> NDArray[Any]:
+    """One piece of a column, entries of the kind it says, or read one by one."""
+    entries = entries_of(read_piece(piece))
+    if entries.dtype.kind not in (kind, "O"):
+        raise DataError(
+            f"{COLUMNS[name]} have a piece of dtype {entries.dtype}, which is not the one they "
+            "say: an entry might decide how others are read; pass pieces of one dtype, or lists"
+        )
+    return entries
+
+
 def _here(array: Any) -> Any:
-    """A column in one piece."""
-    if isinstance(array, list):
-        return np.concatenate([piece.compute() for piece in array])
-    return array
+    """A column in one piece; what an entry is does not change with those beside it."""
+    if not isinstance(array, list):
+        return array
+    pieces = [piece() for piece in array]
+    if len({(piece.dtype.kind, piece.ndim) for piece in pieces}) == 1:
+        return np.concatenate(pieces)
+    return entries_of([entry for piece in pieces for entry in piece])
 
 
 def _zipped_chunks(source: Source, arrays: dict[str, Any]) -> list[Any] | None:
@@ -140,10 +186,7 @@ def _zipped_chunks(source: Source, arrays: dict[str, Any]) -> list[Any] | None:
 def _read_beside(piece: Any, columns: dict[str, Any]) -> Block:
     """One chunk and its columns, read where this runs."""
     block = read_piece(piece)
-    here = {
-        name: np.asarray(column.compute() if is_dask(column) else column)
-        for name, column in columns.items()
-    }
+    here = {name: column() if callable(column) else column for name, column in columns.items()}
     return _with_columns(block, here, len(records_of(block)))
 
 

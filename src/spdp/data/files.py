@@ -118,9 +118,10 @@ def _entries(file: Path) -> Iterator[Entry]:
     rows = lines(file)
     names = [name.strip() for name in next(rows)]
     for line, row in enumerate(rows, 2):
+        if len(row) != len(names) and any(row):
+            raise DataError(f"{file}: line {line} has {len(row)} cells for {len(names)} columns")
         if any(row):
-            cells = dict(zip(names, (cell.strip() for cell in row), strict=False))
-            yield _entry(file, line, cells)
+            yield _entry(file, line, dict(zip(names, (cell.strip() for cell in row), strict=True)))
 
 
 def _entry(file: Path, line: int, cells: dict[str, str]) -> Entry:
@@ -133,5 +134,5 @@ def _entry(file: Path, line: int, cells: dict[str, str]) -> Entry:
     listed, mask = here / cells[PATH], cells.get(MASK)
     if is_manifest(listed) or (listed.is_dir() and not _is_known(listed)):
         raise DataError(f"{file}: line {line} names {cells[PATH]}, which is no file of matrices")
-    label = label_of(cells[LABEL]) if LABEL in cells else None
+    label = label_of(cells[LABEL]) if cells.get(LABEL) else cells.get(LABEL)  # "" is missing
     return Entry(listed, person, label, here / mask if mask else None)

@@ -14,6 +14,7 @@ from unicodedata import normalize
 import numpy as np
 from numpy.typing import NDArray
 
+from spdp.blocks import is_list
 from spdp.errors import DataError, named
 
 __all__ = ["id_of", "ids_of", "spelt"]
@@ -25,7 +26,7 @@ EXACT = 1 << 53  # beyond, floating-point numbers no longer tell whole numbers a
 
 def id_of(value: Any) -> int | str | None:
     """An id in its one spelling; None where there is none."""
-    if value is None:
+    if value is None or value is np.ma.masked:
         return None
     if isinstance(value, bytes):
         value = value.decode("utf-8")
@@ -77,7 +78,9 @@ def ids_of(values: list[Any]) -> NDArray[Any]:
 
 def spelt(column: Any) -> NDArray[Any]:
     """A column of ids, one per record, in their one spelling."""
-    if isinstance(column, list | tuple):
+    if isinstance(column, np.ma.MaskedArray):
+        column = column.tolist()  # None where masked
+    if is_list(column):
         return _complete(ids_of(list(column)))
     ids = np.asarray(column)
     if ids.ndim != 1:

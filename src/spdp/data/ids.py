@@ -10,6 +10,7 @@ from spdp.data.formats.base import reading
 from spdp.data.formats.csv import lines
 from spdp.data.formats.tables import place
 from spdp.data.identity import ids_of
+from spdp.data.labels import lines_of
 from spdp.errors import DataError, ParameterError, named
 
 __all__ = ["read_ids"]
@@ -61,7 +62,7 @@ def _npz(file: Path, name: str | None) -> NDArray[Any]:
 
 def _txt(file: Path, name: str | None) -> NDArray[Any]:
     _refuse(file, name)
-    return _texts(file.read_text("utf-8-sig").splitlines())
+    return _texts(lines_of(file))
 
 
 def _csv(file: Path, name: str | None) -> NDArray[Any]:
@@ -69,7 +70,7 @@ def _csv(file: Path, name: str | None) -> NDArray[Any]:
     if name is not None:
         names, rows = [cell.strip() for cell in rows[0]], rows[1:]
         column = place(file, names, name)
-        return _texts([row[column] if row else "" for row in rows])
+        return _texts([row[column] if len(row) == len(names) else "" for row in rows])
     if any(len(row) > 1 for row in rows):
         raise DataError(
             f"{file}: has several columns; say which holds the ids", ask="groups_column"

@@ -8,14 +8,15 @@ number is NaN. Which dtype an array has as a whole is public.
 7, 7.0, "7" and "7.0" are one label, as they are one id (:mod:`spdp.data.identity`).
 """
 
+import warnings
 from collections.abc import Sequence
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spdp.blocks import is_list
 from spdp.data.identity import id_of
 from spdp.errors import DataError
 
@@ -27,21 +28,24 @@ LISTS = (list, tuple, np.ndarray)
 
 def label_of(value: Any) -> int | str | None:
     """A label in its one spelling; None for what can be none."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        if not isfinite(value):
-            return None
-        return int(value) if value == int(value) else repr(value)
     try:
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, float):
+            return int(value) if value == int(value) else repr(value)
         return id_of(value)
-    except (DataError, ValueError):
+    except Exception:  # NaN, infinity, and whatever an object's own methods raise
         return None
 
 
 def entries_of(column: Any) -> NDArray[Any]:
-    """A column as an array; a list's entries are kept as they are, one by one."""
-    if not isinstance(column, list | tuple):
+    """A column as an array; a list's entries are kept as they are, one by one.
+
+    A masked entry is none.
+    """
+    if isinstance(column, np.ma.MaskedArray):
+        column = column.tolist()
+    if not is_list(column):
         return np.asarray(column)
     entries = np.empty(len(column), object)
     for i, entry in enumerate(column):
@@ -49,11 +53,15 @@ def entries_of(column: Any) -> NDArray[Any]:
     return entries
 
 
-def lines_of(file: Path) -> list[str]:
-    """The lines of a text, one per record, whatever bytes they hold."""
+def lines_of(file: Path, n: int | None = None) -> list[str]:
+    """The lines of a text, one per record, whatever bytes they hold.
+
+    Where the number of records is known, it tells a break that ends the last line from
+    one before a last line that is blank.
+    """
     lines = file.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    if not lines[-1]:
-        lines.pop()  # a file ends with a line break; a blank line is a record's
+    if not lines[-1] and len(lines) != n:
+        lines.pop()
     return [line.decode("utf-8", "replace").strip() for line in lines]
 
 
@@ -79,15 +87,21 @@ def numbers_of(column: NDArray[Any], p: int) -> tuple[NDArray[np.float64], NDArr
             raise DataError(f"covariates have shape {column.shape}; expected (n, {p})")
         return numbers, np.zeros(len(numbers), bool)
     numbers, unread = np.full((len(column), p), np.nan), np.ones(len(column), bool)
-    for i, entry in enumerate(column):
-        parts = entry if isinstance(entry, LISTS) and not _is_scalar(entry) else (entry,)
-        try:
-            read = [float(part) for part in parts]
-        except (TypeError, ValueError, OverflowError):
-            continue
-        if len(read) == p:
-            numbers[i], unread[i] = read, False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # what can be read with a warning only is no number
+        for i, entry in enumerate(column):
+            read = _floats(entry)
+            if read is not None and len(read) == p:
+                numbers[i], unread[i] = read, False
     return numbers, unread
+
+
+def _floats(entry: Any) -> list[float] | None:
+    parts = entry if isinstance(entry, LISTS) and not _is_scalar(entry) else (entry,)
+    try:
+        return [float(part) for part in parts]
+    except Exception:  # whatever an object's own methods raise
+        return None
 
 
 def _is_scalar(entry: Any) -> bool:

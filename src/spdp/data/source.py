@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import Block, Shape, record_stack, shape_of_block, shape_of_first
+from spdp.blocks import Shape, in_dtype, is_list, record_stack, shape_of_first, steady
 from spdp.choices import Unit
 from spdp.errors import DataError, InvalidMatrixError
 from spdp.kernels.place import on_device
@@ -183,8 +183,8 @@ def as_source(X: Any, name: str = "X") -> Source:
         return _from_iterator(X, name)
     if callable(X):
         return _from_function(X, name)
-    if isinstance(X, list | tuple):
-        return _from_list(X, name)
+    if is_list(X):
+        return _from_list(list(X), name)
     return _from_array(record_stack(X, name), name)
 
 
@@ -270,14 +270,14 @@ def _mapped(A: Any) -> bool:
     return False
 
 
-def _from_list(items: Sequence[Any], name: str) -> Source:
+def _from_list(items: list[Any], name: str) -> Source:
     """A list of matrices, or of sources."""
     if items and any(isinstance(item, Source) or is_dask(item) for item in items):
         return chain([as_source(item, f"{name}[{i}]") for i, item in enumerate(items)])
     shape = shape_of_first(items, name)
     step = rows_per_block(shape[-1], parts=shape[0] if len(shape) == 3 else None)
     starts = range(0, len(items), step)
-    return _of_shape(lambda: (list(items[i : i + step]) for i in starts), shape, len(items), name)
+    return _of_shape(lambda: (items[i : i + step] for i in starts), shape, len(items), name)
 
 
 def is_dask(item: Any) -> bool:
@@ -286,37 +286,30 @@ def is_dask(item: Any) -> bool:
 
 
 def _from_iterator(blocks: Iterator[Any], name: str) -> Source:
-    try:
-        first = next(blocks)
-    except StopIteration:
-        raise DataError(f"{name} holds no records") from None
-
-    def read() -> Iterator[Any]:
-        yield first
-        yield from blocks
-
-    return _of_shape(read, shape_of_block(first, name), None, name, rereadable=False)
+    shape, steadied = steady(blocks, name)
+    return _of_shape(lambda: steadied, shape, None, name, rereadable=False)
 
 
 def _from_function(function: Callable[[], Any], name: str) -> Source:
-    try:
-        first = next(iter(function()))
-    except StopIteration:
-        raise DataError(f"{name} holds no records") from None
-    return _of_shape(lambda: iter(function()), shape_of_block(first, name), None, name)
+    shape, _ = steady(iter(function()), name)
+    return _of_shape(lambda: steady(iter(function()), name)[1], shape, None, name)
 
 
 def _from_dask(array: Any, name: str) -> Source:
-    """A Dask array (n, k, k) or (n, p, k, k), in its chunks."""
+    """A Dask array (n, k, k) or (n, p, k, k), in its chunks, read in its dtype."""
+    from dask import delayed
+
     shape: tuple[Any, ...] = getattr(array, "shape", ())
     if len(shape) not in (3, 4) or shape[-1] != shape[-2]:
         raise InvalidMatrixError(f"{name} has shape {shape}; expected a Dask array (n, k, k)")
     whole = array.rechunk(dict.fromkeys(range(1, len(shape)), -1))
-    chunks = list(whole.to_delayed().ravel())
+    record = tuple(map(int, shape[1:]))
+    one = delayed(in_dtype, pure=False)
+    chunks = [one(chunk, record, array.dtype) for chunk in whole.to_delayed().ravel()]
     known = not np.isnan(shape[0])
     return _of_shape(
         lambda: map(read_piece, chunks),
-        tuple(map(int, shape[1:])),
+        record,
         int(shape[0]) if known else None,
         name,
         chunks=chunks,
@@ -327,5 +320,4 @@ def _from_dask(array: Any, name: str) -> Source:
 
 def read_piece(chunk: Any) -> Any:
     """The block of one chunk, read where this runs."""
-    block = chunk.compute() if is_dask(chunk) else chunk()
-    return block if isinstance(block, Block) else np.asanyarray(block)  # masks are refused
+    return chunk.compute() if is_dask(chunk) else chunk()

@@ -109,8 +109,7 @@ class _RemoteHeld(Held):
 
 
 def _on_worker(work: Any, piece: Any, *args: Any) -> Any:
-    block = read_piece(piece) if callable(piece) else np.asanyarray(piece)  # masks are refused
-    return work(block, *args)
+    return work(read_piece(piece) if callable(piece) else piece, *args)
 
 
 def results_of(futures: list[Any]) -> Iterator[Any]:

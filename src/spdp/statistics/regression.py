@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spdp.blocks import is_list
 from spdp.certificate import estimand_of
 from spdp.charts import chart_of
 from spdp.choices import Adjacency
@@ -146,7 +147,7 @@ def check_covariates(covariates: Any, p: int) -> Any:
     """Covariates of p columns, or an error; None where records bring their own."""
     if covariates is None:
         return None
-    if isinstance(covariates, list | tuple):
+    if is_list(covariates):
         return covariates  # each entry is read on its own
     shape = np.shape(covariates)
     if len(shape) not in (1, 2) or (1 if len(shape) == 1 else shape[1]) != p:

@@ -1,5 +1,6 @@
 """``spdp stats classes``."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,7 +45,7 @@ def classes(
     from spdp.statistics.classes import private_class_means
 
     arrays = ("means", "counts", *(() if covariance is Covariance.NONE else ("covariance",)))
-    found = None if labels is None else read_labels(labels)
+    found = None if labels is None else partial(read_labels, labels)
     run(
         private_class_means,
         arrays,
@@ -60,15 +61,15 @@ def classes(
     )
 
 
-def read_labels(file: Path) -> Any:
-    """One label per record, from a .npy file or the lines of a text."""
+def read_labels(file: Path, n: int | None) -> Any:
+    """One label for each of n records, from a .npy file or the lines of a text."""
     import numpy as np
 
     from spdp.data.labels import entries_of, lines_of
 
     try:
         if file.suffix != ".npy":
-            return entries_of(lines_of(file))
+            return entries_of(lines_of(file, n))
         labels = np.load(file, allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
         raise DataError(f"{file}: cannot be read as labels ({error})") from None

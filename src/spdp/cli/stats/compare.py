@@ -1,5 +1,7 @@
 """``spdp stats compare``."""
 
+from functools import partial
+
 from spdp.cli import options
 from spdp.cli.groups import Budget, Publication, Space
 from spdp.cli.stats.classes import Labels, Names, names_of, read_labels
@@ -23,7 +25,7 @@ def compare(
     """Release the difference of two classes' means, and a test of it."""
     from spdp.statistics.difference import private_difference
 
-    found = None if labels is None else read_labels(labels)
+    found = None if labels is None else partial(read_labels, labels)
     run(
         private_difference,
         NAMES,

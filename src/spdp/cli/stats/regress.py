@@ -1,5 +1,6 @@
 """``spdp stats regress``."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,12 +47,12 @@ def regress(
         space,
         publication,
         work,
-        covariates=read_covariates(covariates),
+        covariates=partial(read_covariates, covariates),
         ranges=read_ranges(ranges),
     )
 
 
-def read_covariates(file: Path) -> Any:
+def read_covariates(file: Path, n: int | None) -> Any:
     """Numbers (n,) or (n, p), from a .npy file or the lines of a text."""
     import numpy as np
 
@@ -62,7 +63,7 @@ def read_covariates(file: Path) -> Any:
             values = np.load(file, allow_pickle=False)
         else:
             # a word that is no number is one record's affair
-            return [line.replace(",", " ").split() for line in lines_of(file)]
+            return [line.replace(",", " ").split() for line in lines_of(file, n)]
     except (OSError, EOFError, ValueError) as error:
         raise DataError(f"{file}: cannot be read as covariates ({error})") from None
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":

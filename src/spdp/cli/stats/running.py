@@ -35,11 +35,15 @@ def run(
     work: Work,
     **choices: Any,
 ) -> None:
-    """Release a statistic of the records in files, for ``choices`` of its own."""
+    """Release a statistic of the records in files, for ``choices`` of its own.
+
+    A choice that is a function is what it reads beside so many records.
+    """
     domain, account = space.domain(), publication.account()
     target = replace(publication.output, names=names)
     with target.prepared(), work.reader.opened(data) as (source, engine):
         target.check_rows(source.k)
+        read = {key: value(source.n) for key, value in choices.items() if callable(value)}
         release = statistic(
             source,
             domain=domain,
@@ -49,7 +53,7 @@ def run(
             engine=engine,
             **asdict(budget),
             **asdict(work.rules),
-            **choices,
+            **choices | read,
         )
         written = target.write(release, account)
     present(release, written, work.as_json)

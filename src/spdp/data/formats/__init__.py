@@ -10,6 +10,7 @@ from spdp.choices import Unit
 from spdp.data.formats import csv, hdf5, mat, nifti, npy, npz, parquet, zarr
 from spdp.data.formats.base import Format, Layout, Options, source
 from spdp.data.formats.nifti import TENSOR_ORDERS
+from spdp.data.formats.tables import advise
 from spdp.data.source import Source
 from spdp.errors import DataError, ParameterError, named
 
@@ -39,8 +40,15 @@ FORMATS = (
         record=Unit.VOXEL,
         advise=nifti.advise,
     ),
-    Format((".csv",), csv.open, csv.rows, options=TABLE),
-    Format((".parquet",), parquet.open, parquet.rows, parquet.stream, options=TABLE),
+    Format((".csv",), csv.open, csv.rows, options=TABLE, advise=advise),
+    Format(
+        (".parquet",),
+        parquet.open,
+        parquet.rows,
+        parquet.stream,
+        options=TABLE,
+        advise=advise,
+    ),
 )
 SUFFIXES = tuple(suffix for form in FORMATS for suffix in form.suffixes)
 

@@ -1,16 +1,22 @@
 """CSV tables, ``.csv``, with a header line: parsed by Arrow (extra ``tables``).
 
-Columns are separated by what separates their names: no record decides it.
+Columns are separated by what separates their names, and which of them are entries is
+said by names and options: no record decides it.
 
 Opening counts the lines, so that every piece can be read on its own. A line is a
-record: a quoted line break does not join two. What a line holds decides about that
-record alone: where Arrow finds anything odd, lines are read one by one.
+record: a quoted line break does not join two, and only an empty line is none, unless
+there is but one column, where it is a missing cell.
+
+*Enforced.* What becomes of a line depends on that line alone. Arrow reads blocks in
+which it finds nothing odd, all others are read line by line, and both mean the same: a
+line is cut where its columns are separated, bytes that are no UTF-8 are replaced, a
+cell that is no number is a missing one, and cells that nobody uses are not looked at.
 """
 
 import csv
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +27,20 @@ from spdp.errors import DataError
 
 __all__ = ["header", "lines", "open", "rows"]
 
-MIXED = 10  # a column with fewer exceptions than one in so many is of one kind
-SAMPLE = 1000  # lines that tell columns of numbers from others
 SEPARATORS = (",", ";", "\t")
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 
 
 def lines(file: Path, separator: str | None = None) -> Iterator[list[str]]:
-    """The cells of each line, the header's first; it says what separates them."""
+    """The cells of each line, the header's first; it says what separates them.
+
+    A quote that is not closed does not reach into the next line.
+    """
     separator = separator or _separator(file)
-    with file.open(encoding="utf-8-sig", newline="") as stream:
-        yield from csv.reader(stream, delimiter=separator)
+    data = file.read_bytes().removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n")
+    for line in data.split(b"\n"):
+        text = line.decode("utf-8", "replace").rstrip("\r")
+        yield _split(text, separator) if text else []
 
 
 def _separator(file: Path) -> str:
@@ -58,30 +67,10 @@ def open(file: Path, options: Options) -> Table:
     if not names or any(_is_number(name) or not name.isprintable() for name in names):
         first = ", ".join(map(repr, names[:3])) or "nothing"
         raise DataError(f"{file}: its first line must name the columns, found {first}")
-    layout = Table.of(file, names, _numeric(file, len(names)), options)
+    layout = Table.of(file, names, None, options)
     unit = rows_per_block(layout.k)
-    offsets, n = _offsets(file, unit)
+    offsets, n = _offsets(file, unit, len(names))
     return replace(layout, n=n, unit=unit, offsets=offsets)
-
-
-def _numeric(file: Path, columns: int) -> list[bool | None]:
-    """Which columns hold numbers, by the first lines: nearly all, or nearly none.
-
-    Anything between is refused, so that no single record decides what the others mean.
-    Of a table without records, all are.
-    """
-    numbers, texts = [0] * columns, [0] * columns
-    separator = _separator(file)
-    with file.open("rb") as stream:
-        for line in islice(stream, 1, SAMPLE):
-            for i, cell in enumerate(_cells(line, columns, separator)):
-                if cell is not None:
-                    numbers[i] += _is_number(cell)
-                    texts[i] += not _is_number(cell)
-    if not any(numbers) and not any(texts):
-        return [True] * columns
-    mixed = [i for i in range(columns) if MIXED * min(numbers[i], texts[i]) > numbers[i] + texts[i]]
-    return [None if i in mixed else numbers[i] > texts[i] for i in range(columns)]
 
 
 def _is_number(text: str) -> bool:
@@ -92,18 +81,22 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _offsets(file: Path, unit: int) -> tuple[tuple[int, ...], int]:
+def _offsets(file: Path, unit: int, columns: int) -> tuple[tuple[int, ...], int]:
     """Where every ``unit``-th record begins, and the file ends; number of records."""
     offsets: list[int] = []
     position = n = 0
     with file.open("rb") as stream:
         for i, line in enumerate(stream):
-            if i > 0 and not line.isspace():
+            if i > 0 and _is_record(line, columns):
                 if n % unit == 0:
                     offsets.append(position)
                 n += 1
             position += len(line)
     return (*offsets, position), n
+
+
+def _is_record(line: bytes, columns: int) -> bool:
+    return columns == 1 or bool(line.rstrip(b"\r\n"))
 
 
 def rows(layout: Table, start: int, stop: int) -> Any:
@@ -116,49 +109,68 @@ def rows(layout: Table, start: int, stop: int) -> Any:
 
 
 def _columns(layout: Table, data: bytes) -> dict[int, Any]:
-    """The columns of some lines; a text in place of a number is a missing one."""
+    """The columns of some lines: numbers of the entries, texts of the others."""
     arrow = need("pyarrow", "tables", layout.file)
     if b'"' not in data and data.count(b"\r") == data.count(b"\r\n"):
         try:
             return _parsed(layout, data)
-        except arrow.ArrowInvalid:  # a text for a number, other columns, no UTF-8
+        except arrow.ArrowInvalid:  # a text for a number, or other columns
             pass
     width, separator = len(layout.names), _separator(layout.file)
-    rows = [_cells(line, width, separator) for line in data.split(b"\n") if line.strip()]
-    found = {i: arrow.array([row[i] for row in rows], arrow.string()) for i in layout.used}
-    numbers = {i: [_number(row[i]) for row in rows] for i in layout.entries}
-    return found | {i: arrow.array(values, arrow.float64()) for i, values in numbers.items()}
+    lines = data.removesuffix(b"\n").split(b"\n")
+    rows = [_cells(line, width, separator) for line in lines if _is_record(line, width)]
+    numbers = {i: arrow.array([_number(row[i]) for row in rows]) for i in layout.entries}
+    texts = {i: arrow.array([_text(row[i]) for row in rows], arrow.string()) for i in layout.beside}
+    return numbers | texts
 
 
-def _cells(line: bytes, columns: int, separator: str) -> list[str | None]:
-    """What stands in a line, None where it is missing; all of it in an odd line."""
-    try:
-        text = line.decode("utf-8").rstrip("\r\n")
-        cells = next(csv.reader([text], delimiter=separator), [])
-    except (UnicodeDecodeError, csv.Error):
-        cells = []
-    if len(cells) != columns:
-        return [None] * columns
-    return [None if cell.strip() in MISSING else cell for cell in cells]
+def _cells(line: bytes, columns: int, separator: str) -> list[str]:
+    """What stands in a line; nothing where it has other columns."""
+    cells = _split(line.decode("utf-8", "replace").rstrip("\r\n"), separator)
+    return cells if len(cells) == columns else [""] * columns
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """The cells of a line; where a quote is not closed, quotes are letters."""
+    if '"' in text:
+        try:
+            return next(csv.reader([text], delimiter=separator, strict=True))
+        except csv.Error:
+            pass
+    return text.split(separator)
 
 
 def _parsed(layout: Table, data: bytes) -> dict[int, Any]:
     arrow, parser = (need(name, "tables", layout.file) for name in ("pyarrow", "pyarrow.csv"))
     names = [str(i) for i in range(len(layout.names))]
-    others = dict.fromkeys(map(str, layout.used), arrow.string())
+    numbers = dict.fromkeys(map(str, layout.entries), arrow.float64())
+    texts = dict.fromkeys(map(str, layout.beside), arrow.binary())
     found = parser.read_csv(
         arrow.BufferReader(data),
         parser.ReadOptions(column_names=names, block_size=len(data) + 1),
-        parser.ParseOptions(delimiter=_separator(layout.file)),
+        parser.ParseOptions(
+            delimiter=_separator(layout.file), ignore_empty_lines=len(layout.names) > 1
+        ),
         parser.ConvertOptions(
-            include_columns=list(others),
-            column_types=others | dict.fromkeys(map(str, layout.entries), arrow.float64()),
+            include_columns=[*numbers, *texts],
+            column_types=numbers | texts,
             null_values=list(MISSING),
-            strings_can_be_null=True,
         ),
     )
-    return {i: found.column(str(i)).combine_chunks() for i in layout.used}
+    columns = {i: found.column(str(i)).combine_chunks() for i in layout.used}
+    return columns | {i: _decoded(columns[i], arrow) for i in layout.beside}
 
 
-def _number(text: str | None) -> float | None:
-    return float(text) if text is not None and _is_number(text) else None
+def _decoded(column: Any, arrow: Any) -> Any:
+    """Texts of a column of bytes; each is looked at once, however often it occurs."""
+    coded = column.dictionary_encode()
+    texts = [_text(cell.decode("utf-8", "replace")) for cell in coded.dictionary.to_pylist()]
+    return arrow.DictionaryArray.from_arrays(coded.indices, arrow.array(texts, arrow.string()))
+
+
+def _text(cell: str) -> str | None:
+    return None if cell.strip() in MISSING else cell
+
+
+def _number(cell: str) -> float:
+    return float(cell) if _is_number(cell) else nan

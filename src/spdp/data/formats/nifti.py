@@ -57,7 +57,7 @@ def open(file: Path, options: Options) -> Image:
     components = _components(image, file, options.order)
     dtype = real(file, image.get_data_dtype())
     n = int(_voxels(image, options.mask, file).sum())
-    if n == 0:
+    if n == 0 and not options.grouped:
         raise DataError(f"{options.mask or file}: selects no voxel")
     packed = file.name.lower().endswith(".gz")
     unit = BLOCKS_PER_GZIP_PIECE * rows_per_block(3, dtype.itemsize) if packed else 1

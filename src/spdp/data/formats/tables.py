@@ -1,13 +1,16 @@
 """What CSV and Parquet tables share: a row is a record, its columns are the entries.
 
 A row holds the k² entries of a matrix, or the k(k+1)/2 of its upper triangle row by
-row, in the order of the columns. All columns of numbers count but those of persons and
-labels. *Assumed.* Names and types of columns are public. *Enforced.* A missing or
-unreadable entry makes one unusable record. It is no error of the file, and no error
-quotes what stands in it; but a column of which a tenth is unreadable is refused, since
-its type, which is public, is in doubt.
+row, in the order of the columns. *Assumed.* Names of columns are public, and so are
+their types where the file states them. *Enforced.* They alone, and the options, say
+which columns are entries: all but those of persons and labels, if types or names say so
+(c11, c12, … or Dxx, Dxy, …, which differ in an index only) or it is said how many there
+are; then, if those are too many, those whose names are alike in this way.
+Whatever else might be meant is an error. A missing or unreadable entry makes one
+unusable record: it is no error of the file, and no error quotes what stands in it.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt
@@ -21,11 +24,14 @@ from spdp.blocks import Block
 from spdp.data.formats.base import Layout, Options, unused
 from spdp.data.identity import ids_of
 from spdp.data.labels import entries_of, label_of
+from spdp.data.source import Advice
 from spdp.errors import DataError, ParameterError, named
 
-__all__ = ["Table", "block_of", "place"]
+__all__ = ["Table", "advise", "block_of", "place"]
 
 FULL, UPPER = "full", "upper"
+INDEX = re.compile("[0-9]+|[xyz]{2}$")  # by which the names of entries differ
+Reading = tuple[list[int], str, int]  # places of entries, FULL or UPPER, and k
 SHOWN = 8  # names of columns in a message
 # How people call the columns of a list of files, which are path and person.
 LIKE_PATHS = {"path", "paths", "file", "files", "filename", "file_name", "filepath", "image"}
@@ -59,25 +65,19 @@ class Table(Layout):
 
     @classmethod
     def of(
-        cls, file: Path, names: list[str], numeric: Sequence[bool | None], options: Options
+        cls, file: Path, names: list[str], numeric: Sequence[bool] | None, options: Options
     ) -> Self:
         """A table with these columns; whatever might be a guess is an error.
 
-        ``numeric`` is None for a column of numbers and texts.
+        Those that are not ``numeric`` are no entries; None, where no types are stated.
         """
         chosen = (options.groups_column, options.label_column)
         person, label = (None if name is None else place(file, names, name) for name in chosen)
-        mixed = [name for i, name in enumerate(names) if numeric[i] is None]
-        mixed = [name for name in mixed if name not in chosen]
-        if mixed:
-            raise DataError(
-                f"{file}: column {mixed[0]!r} holds both numbers and texts; are they entries of "
-                "the matrices? Write them as numbers, or leave the column out"
-            )
-        entries = [i for i, real in enumerate(numeric) if real and i not in (person, label)]
-        if len(entries) <= 1:
+        real = [True] * len(names) if numeric is None else numeric
+        free = [i for i in range(len(names)) if real[i] and i not in (person, label)]
+        if len(free) <= 1 or LIKE_PATHS & {names[i].lower() for i in free}:
             _refuse_list(file, names)
-        k = _size(file, [names[i] for i in entries], options)
+        entries, k = _entries(file, names, free, options, numeric is not None)
         others = [name for i, name in enumerate(names) if i not in (person, label, *entries)]
         if person is None and not options.grouped:
             unused(file, others, "columns")
@@ -91,10 +91,23 @@ class Table(Layout):
         return tuple(name for name, where in given.items() if where is not None)
 
     @property
+    def beside(self) -> list[int]:
+        """Places of the columns that stand beside the entries."""
+        return list({where: None for where in (self.person, self.label) if where is not None})
+
+    @property
     def used(self) -> list[int]:
         """Places of the columns that are read."""
-        more = [where for where in (self.person, self.label) if where is not None]
-        return list(dict.fromkeys([*self.entries, *more]))
+        return [*self.entries, *self.beside]
+
+
+def advise(layout: Table) -> Advice:
+    """What may be wrong with a table that has unusable records."""
+    entries = _listed([layout.names[i] for i in layout.entries])
+    return Advice(
+        f"its entries are read from columns {entries}: is one of them none, or are numbers "
+        "written without a decimal point?"
+    )
 
 
 def place(file: Path, names: list[str], name: str) -> int:
@@ -116,31 +129,58 @@ def _refuse_list(file: Path, names: list[str]) -> None:
         )
 
 
-def _size(file: Path, names: list[str], options: Options) -> int:
-    """k, of matrices whose entries stand in so many columns."""
-    entries, c = options.entries, len(names)
-    if entries not in (None, FULL, UPPER):
-        raise ParameterError(f"{named('entries')} must be 'full' or 'upper', got {entries!r}")
-    fits = {name: k for name, k in _fitting(c).items() if entries in (None, name)}
-    found = f"{file}: {c} columns of numbers ({_listed(names)})"
-    if not c:
+def _entries(
+    file: Path, names: list[str], free: list[int], options: Options, typed: bool
+) -> tuple[list[int], int]:
+    """Places of the columns that hold the entries, and k, as names and options say."""
+    wanted = options.entries
+    if wanted not in (None, FULL, UPPER):
+        raise ParameterError(f"{named('entries')} must be 'full' or 'upper', got {wanted!r}")
+    found = f"{file}: {len(free)} columns of entries ({_listed([names[i] for i in free])})"
+    if not free:
+        raise DataError(f"{found}; are they numbers?")
+    alike = _alike(names, free)
+    readings = [
+        (places, form, k)
+        for places in ([free, alike] if 1 < len(alike) < len(free) else [free])
+        for form, k in _fitting(len(places)).items()
+        if wanted in (None, form)
+    ]
+    if not readings:
+        what = "k² entries, nor k(k+1)/2 of an upper triangle" if wanted is None else wanted
         raise DataError(
-            f"{found}; are they written with a decimal point, and separated as the names in the "
-            "first line are?"
-        )
-    if not fits:
-        what = "k² entries, nor k(k+1)/2 of an upper triangle" if entries is None else entries
-        raise DataError(
-            f"{found} are not {what}; name those of persons and labels, leave out other numbers",
+            f"{found} are not {what}; name those of persons and labels, leave out others, or let "
+            "the names of entries differ in an index only: c11, c12, …",
             ask=("groups_column", "label_column"),
         )
-    unsaid = entries is None and options.groups_column is None
-    more = [f"{_meaning(*fit)} and a person's id" for fit in _fitting(c - 1).items() if unsaid]
-    readings = [*(_meaning(*fit) for fit in fits.items()), *more]
-    if len(readings) > 1:
-        ask = ("entries", "groups_column") if more else ("entries",)
-        raise DataError(f"{found} may be {' or '.join(readings)}; say which", ask=ask)
-    return next(iter(fits.values()))
+    if wanted is None:
+        _refuse_doubt(found, len(free), readings, options, typed or alike == free)
+    places, _, k = readings[0]
+    return places, k
+
+
+def _refuse_doubt(
+    found: str, c: int, readings: list[Reading], options: Options, known: bool
+) -> None:
+    """Ask unless all columns are entries, in one way, and no id seems forgotten."""
+    whole = [_meaning(form, k) for places, form, k in readings if len(places) == c]
+    beside = [f"{_meaning(form, k)} and others" for places, form, k in readings if len(places) < c]
+    if not beside and options.groups_column is None:
+        beside = [f"{_meaning(*fit)} and a person's id" for fit in _fitting(c - 1).items()]
+    if not known and not beside:  # neither types nor names say that all are numbers
+        beside = ["some that are no entries"]
+    if len(whole) > 1 or beside:
+        ids = ("groups_column",) if beside and options.groups_column is None else ()
+        message = f"{found} may be {' or '.join([*whole, *beside])}; say which"
+        raise DataError(message, ask=("entries", *ids))
+
+
+def _alike(names: list[str], free: list[int]) -> list[int]:
+    """Columns whose names differ in an index only: the most there are."""
+    sets: dict[str, list[int]] = {}
+    for i in free:
+        sets.setdefault(INDEX.sub("", names[i]), []).append(i)
+    return max(sets.values(), key=len)
 
 
 def _fitting(c: int) -> dict[str, int]:

@@ -1,4 +1,8 @@
-"""Zarr, a folder ``.zarr``: arrays cut into chunks, one file each."""
+"""Zarr, a folder ``.zarr``: arrays cut into chunks, one file each.
+
+A chunk that holds nothing but the array's fill value need not be there: a missing chunk
+is what its records hold, and no error.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -23,12 +27,7 @@ def open(file: Path, options: Options) -> Layout:
         node = arrays[name]
     elif options.key is not None:
         raise DataError(f"{file}: no array {options.key!r}; it is a single array without a name")
-    layout = stack(file, node.shape, node.dtype, name, unit=(node.shards or node.chunks)[0])
-    if node.nchunks_initialized < node.nchunks:  # Zarr would read them as zeros
-        raise DataError(
-            f"{file}: damaged, or never written in full: some of its chunks are missing"
-        )
-    return layout
+    return stack(file, node.shape, node.dtype, name, unit=(node.shards or node.chunks)[0])
 
 
 def rows(layout: Layout, start: int, stop: int) -> NDArray[Any]:

@@ -28,12 +28,12 @@ from spdp.domain import Domain
 from spdp.errors import ParameterError
 from spdp.frame import Frame
 from spdp.privacy.costs import Budget
+from spdp.privacy.joint import least_count
 from spdp.queries import RECORD_NORM, CrossSum, DirectionSum, MomentSum, Query, SpreadSum, Trend
 from spdp.queries.moments import ON_DIAGONAL
 from spdp.queries.spread import COUNTED, OF, WEIGHT
 from spdp.statistics import pca, regression, trend
 from spdp.statistics.planner import Planner
-from spdp.statistics.search.classes import FEWEST, SEEN
 from spdp.statistics.search.run import ROUNDS_FROM
 from spdp.statistics.search.state import resolution
 
@@ -170,7 +170,7 @@ def _classes_needed(p: _Public) -> Numbers:
     name = "class-means" + (" with covariance" if p.second != "none" else "")
     query = MomentSum("", p.frame, 1.0, p.classes, p.second)
     sd = p.scale(name, query) * RECORD_NORM / query.weight
-    return {"to see every class": p.classes * (max(FEWEST, SEEN * sd) + SEEN_ABOVE * sd)}
+    return {"to see every class": p.classes * (least_count(sd) + SEEN_ABOVE * sd)}
 
 
 def _dispersion(p: _Public, spread: float) -> Numbers:

@@ -168,6 +168,7 @@ def _publish(setting: Setting, search: Search, fit: Fit, limits: Array) -> Relea
     unscale = np.diag(np.append(1.0, 1.0 / scale))
     last, step = account.steps[-1], fit.radius / RECORD_NORM
     public = account.adjacency is Adjacency.REPLACE_ONE
+    account.note(ranges=limits.tolist())
     return publish(
         account,
         {

@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spdp import Ball, EigenvalueBounds, private_mean
-from spdp.blocks import NUMBERS, describe_fault, record_marks, split
+from spdp.blocks import NUMBERS, record_marks, split
 from spdp.charts import CHARTS
 from spdp.data import as_source
 from spdp.engines import LocalEngine
 from spdp.engines.task import Task, vectors_of
 from spdp.errors import DataError, InvalidMatrixError
+from spdp.faults import describe_fault
 from spdp.kernels import MODULES, Status, kernels_for
 from spdp.lattice import encode, exact_sum, sum_block
 

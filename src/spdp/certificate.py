@@ -48,6 +48,17 @@ WHOM: dict[str, str] = {
 SPREAD_TOO = ", and their spread"
 COMPONENTS_TOO = ", and their principal components"
 WEIGHTED = "the records, at most {most} of a person's counted"
+CLASS_PERSONS = (
+    "the persons, a person being the mean of their records there and counting in each class by "
+    "the share of their records that lie in it"
+)
+
+
+def _whom(unit: str | None, classes: bool = False) -> str:
+    """Who counts, and how much; a person may count in several classes."""
+    if classes and unit == Unit.PERSON:
+        return CLASS_PERSONS
+    return WHOM.get(unit or "", WHOM[Unit.RECORD])
 
 
 def mean_estimand(distance: str, unit: str | None, most: int | None = None) -> str:
@@ -55,7 +66,7 @@ def mean_estimand(distance: str, unit: str | None, most: int | None = None) -> s
 
     ``most`` is how many of a person's records count, where they do by their number.
     """
-    whom = WHOM.get(unit or "", WHOM[Unit.RECORD]) if most is None else WEIGHTED.format(most=most)
+    whom = _whom(unit) if most is None else WEIGHTED.format(most=most)
     return ESTIMAND.format(distance=distance, whom=whom)
 
 
@@ -79,18 +90,16 @@ OTHERS = {
     "{whom}, each clipped to the domain",
 }
 CLASS_ESTIMAND = "the {distance} Fréchet mean of each class of {whom}, each clipped to the domain"
-CLASS_PERSONS = "the persons, a person being the mean of their records there"
 
 
 def class_estimand(distance: str, unit: str | None) -> str:
     """What means of classes estimate, in words."""
-    whom = CLASS_PERSONS if unit == Unit.PERSON else WHOM.get(unit or "", WHOM[Unit.RECORD])
-    return CLASS_ESTIMAND.format(distance=distance, whom=whom)
+    return CLASS_ESTIMAND.format(distance=distance, whom=_whom(unit, classes=True))
 
 
 def estimand_of(statistic: str, distance: str, unit: str | None, covariates: int = 0) -> str:
     """What a statistic other than a mean estimates, in words."""
-    whom = WHOM.get(unit or "", WHOM[Unit.RECORD])
+    whom = _whom(unit, classes=statistic == "difference")
     return OTHERS[statistic].format(distance=distance, whom=whom, covariates=covariates)
 
 

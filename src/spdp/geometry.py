@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spdp.blocks import check_status, matrix_stack
+from spdp.blocks import matrix_stack
 from spdp.errors import InvalidMatrixError, ParameterError
+from spdp.faults import check_status
 from spdp.kernels import Status, base, kernels_for, reference, size_of
 
 __all__ = [

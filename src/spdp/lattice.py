@@ -27,8 +27,6 @@ from spdp.blocks import (
     Part,
     Shape,
     blocks_of,
-    describe_fault,
-    invalid_matrix,
     is_list,
     record_stack,
     shape_of_block,
@@ -38,6 +36,7 @@ from spdp.charts import LOGEUCLID, Chart
 from spdp.choices import OnInvalid, choose
 from spdp.domain import Domain, check_domain
 from spdp.errors import DataError
+from spdp.faults import describe_fault, invalid_matrix
 from spdp.kernels import RECORD_NORM, Kernels, Region, kernels_for
 from spdp.kernels.base import Codes
 from spdp.kernels.place import home

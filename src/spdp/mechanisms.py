@@ -22,8 +22,6 @@ assumes nothing of the kind.
 """
 
 from abc import ABC, abstractmethod
-from fractions import Fraction
-from math import ceil, frexp, isqrt
 from typing import Any
 
 import numpy as np
@@ -35,14 +33,14 @@ from spdp.charts import chart_of
 from spdp.choices import positive
 from spdp.errors import ParameterError
 from spdp.geometry import invvecd, vecd
-from spdp.lattice import RECORD_NORM, quantize
+from spdp.lattice import quantize
 from spdp.privacy.account import Account, Seed, noise_scale
 from spdp.privacy.bounds import Bound
 from spdp.privacy.calibration import analytic_sigma, classical_sigma, laplace_scale
 from spdp.privacy.costs import Budget
 from spdp.privacy.laws import Spec, chi2_law, gamma_square_law, law_of
 from spdp.privacy.ledger import Ledger
-from spdp.queries import Stated
+from spdp.queries import Stated, stated_step
 from spdp.release import Release, publish
 from spdp.statements import ASSUMED, EXACT_LAW, MOVED, SUMMARY
 
@@ -50,13 +48,7 @@ __all__ = ["ExtrinsicGaussian", "RiemannianLaplace", "TangentGaussian"]
 
 Array = NDArray[np.float64]
 
-FINEST_STEP = 2.0**-50  # logarithms of float64 numbers stay within int64
 LARGEST_SENSITIVITY = 1e100
-
-
-def power_of_two(x: float) -> float:
-    """The largest power of two that is at most x."""
-    return 2.0 ** (frexp(x)[1] - 1)
 
 
 class _Mechanism(ABC):
@@ -79,11 +71,8 @@ class _Mechanism(ABC):
 
     @property
     def step(self) -> float:
-        """Lattice step: a power of two near Δ/2³⁰, so that dividing by it is exact.
-
-        Never finer than what logarithms can use.
-        """
-        return max(power_of_two(self.sensitivity / RECORD_NORM), FINEST_STEP)
+        """Lattice step: a power of two near Δ/2³⁰."""
+        return stated_step(self.sensitivity)
 
     @property
     def mu(self) -> float | None:
@@ -92,9 +81,7 @@ class _Mechanism(ABC):
 
     def _query(self, d: int) -> Stated:
         """The summary as a query of sensitivity Δ/g + √d, rounded up."""
-        return Stated(
-            "summary", ceil(Fraction(self.sensitivity) / Fraction(self.step)) + isqrt(d) + 1
-        )
+        return Stated.of(self.sensitivity, self.step, d)
 
     def _variance(self, k: int) -> float:
         """Squared scale of the noise of k×k matrices, a coordinate."""
@@ -248,7 +235,7 @@ class ExtrinsicGaussian(TangentGaussian):
 
     @property
     def step(self) -> float:
-        return power_of_two(self.sensitivity / RECORD_NORM)
+        return stated_step(self.sensitivity, 0.0)
 
     def _coordinates(self, summary: NDArray[Any]) -> Array:
         return vecd(summary)

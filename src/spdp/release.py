@@ -15,7 +15,7 @@ from spdp.certificate import STATED, Certificate, seal_of, strict_json
 from spdp.errors import DataError, ParameterError
 from spdp.plain import numbers
 from spdp.privacy.account import Account
-from spdp.privacy.bounds import Bound
+from spdp.privacy.bounds import POPULATION_FROM, Bound
 from spdp.privacy.events import event_of
 from spdp.privacy.laws import Spec, law_of, mean_of, quantiles
 from spdp.release_files import CERTIFICATE, REPORT, MissingArray, npy_of, read_array, write_all
@@ -195,7 +195,9 @@ class Release:
 
         It adds the error of sampling to noise and clipping. Assumed: records (or
         persons) drawn independently, and enough of them for the normal limit. Where a
-        spread was released with the mean.
+        spread was released with the mean. Confidences below
+        :data:`spdp.privacy.bounds.POPULATION_FROM` are refused: there the bound need
+        not cover (:mod:`spdp.statistics.population` says why).
         """
         stated = self.certificate["error_bound_population"]
         if stated is None:
@@ -203,7 +205,13 @@ class Release:
                 "no spread was released with this mean: private_dispersion or private_pca "
                 "release both"
             )
-        return Bound(**stated["parts"]).at(_checked(confidence))
+        if _checked(confidence) < POPULATION_FROM:
+            raise ParameterError(
+                f"confidence must be at least {POPULATION_FROM} for the population's mean, got "
+                f"{confidence!r}: where only the total variance of sampling is known, the bound "
+                "is not known to cover below that"
+            )
+        return Bound(**stated["parts"]).at(confidence)
 
     def sample(
         self,

@@ -69,6 +69,42 @@ def test_a_page_that_says_something_else_fails(run, data, budget, tmp_path):
         assert run("verify", "out", "--json")[0] == 6
 
 
+LIE = "<h1>ε = 0.01</h1>"
+PAGES = {
+    "a figure that is a style": lambda t: t.replace(
+        "<body>", f"<body><figure><style>main{{display:none}}</style>{LIE}</figure>"
+    ),
+    "other words in a picture": lambda t: t.replace("</svg>", f"<text>{LIE}</text></svg>", 1),
+    "a caption": lambda t: t.replace("<figcaption>", f"<figcaption>{LIE}", 1),
+    "another curve": lambda t: t.replace('<path d="M ', '<path d="M 1 1 L ', 1),
+    "a ledger of other words": lambda t: t.replace(
+        "<p>Run <code>", "<p>Paid for in a ledger: ε = 0.01 was approved</p>\n<p>Run <code>"
+    ),
+    "names of no rows": lambda t: t.replace("<h2>Pic", '<h2 data-rows="[&#34;ε&#34;]">Pic'),
+    "names that are none": lambda t: t.replace("<h2>Pic", '<h2 data-rows="ε = 0.01">Pic'),
+}
+
+
+@pytest.mark.parametrize("edit", PAGES)
+def test_a_page_with_other_pictures_fails(run, data, budget, tmp_path, edit):
+    """Pictures are drawn anew: what stands in them is compared like the words."""
+    assert run("mean", data, *budget, "--radius", "2", "-o", "out", "--report")[0] == 0
+    page = tmp_path / "out" / "report.html"
+    text = page.read_text()
+    edited = PAGES[edit](text)
+    assert edited != text
+    page.write_text(edited)
+    assert run("verify", "out")[0] == 6
+
+
+def test_pages_with_names_and_of_ledgers_are_those_of_their_release(run, data, budget, ledger):
+    words = ("mean", data, *budget, "--radius", "2", "--ledger", ledger, "--label", "<pilot>")
+    assert run(*words, "-o", "out", "--report", "--names", "a<&>,\"b',c")[0] == 0
+    code, out, _ = run("verify", "out")
+    assert code == 0
+    assert "drawn anew" in " ".join(out.split())
+
+
 def test_texts_of_a_certificate_are_no_markup_and_no_escapes(run, published):
     file = published / "certificate.json"
     content = json.loads(file.read_text())

@@ -238,6 +238,28 @@ def test_a_person_counts_by_the_part_of_their_records(data):
     assert all(check.ok for check in release.verify())
 
 
+def test_a_person_s_mean_in_a_class_counts_by_that_part_and_the_words_say_so():
+    """Half of the persons are in a with all records, half with one of ten."""
+    one = np.repeat([[1.0, 0.0, 0.0]], 10, axis=0)
+    other = np.vstack([[-1.0, 0.0, 0.0], np.zeros((9, 3))])
+    X = expm(invvecd(np.vstack([np.tile(one, (200, 1)), np.tile(other, (200, 1))])))
+    y = ["a"] * 2000 + (["a"] + ["b"] * 9) * 200
+    release = private_class_means(
+        X,
+        y,
+        classes=["a", "b"],
+        groups=np.repeat(np.arange(400), 10),
+        domain=Ball(2.0),
+        epsilon=5.0,
+        delta=1e-6,
+        method="oneshot",
+        random_state=0,
+    )
+    weighted = (200 * 1.0 - 20 * 1.0) / 220  # plain, it would be 0
+    assert abs(vecd(logm(release.value[0]))[0] - weighted) < 0.1
+    assert "by the share of their records that lie in it" in release.certificate["estimand"]
+
+
 # --- the replay audit
 
 

@@ -8,14 +8,16 @@ from spdp import Ball, EigenvalueBounds, Ledger, Release, private_dispersion, pr
 from spdp.charts import chart_of
 from spdp.choices import Adjacency, Unit
 from spdp.engines.local import HeldArray
+from spdp.errors import ParameterError
 from spdp.geometry import expm, invvecd
 from spdp.privacy.account import Account
+from spdp.privacy.bounds import POPULATION_FROM, along_one_axis, noise_reaches
 from spdp.privacy.costs import Budget
-from spdp.privacy.laws import weighted_tails
+from spdp.privacy.laws import weighted_chi2_law, weighted_tails
 from spdp.queries import AbsoluteSum, ExcessSum, Histogram, SpreadSum
 from spdp.statistics.counted import countable
 from spdp.statistics.dispersion import LEVELS, Spreads
-from spdp.statistics.population import along_one_axis, population_bound
+from spdp.statistics.population import population_bound
 
 DOMAIN = Ball(20.0)
 OPTIONS = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN}
@@ -185,6 +187,33 @@ def test_sampling_along_one_axis_is_the_worst_case(d, rng):
         for _ in range(4):
             part = rng.dirichlet(np.full(d, rng.choice([0.1, 1.0, 10.0])))
             assert (weighted_tails(1.0 + ratio * part, squares, 1e-6) <= most + 1e-5).all()
+
+
+def beyond(d, ratio, level):
+    """Most that laws of several axes have beyond the point of one axis at a level."""
+    worst = along_one_axis(d, 1.0, ratio)
+    (reach,) = noise_reaches(weighted_chi2_law(worst), np.array([1.0 - level]))
+    squares = reach**2 * np.array([1.0, 1.1])
+    laws = [
+        1.0 + ratio * np.append(np.full(m, 1.0 / m), np.zeros(d - m)) for m in {2, min(4, d), d}
+    ]
+    return max(weighted_tails(law, squares, 1e-6)[0] for law in laws)
+
+
+@pytest.mark.parametrize("d", [2, 3, 5, 20, 100])
+def test_it_is_the_worst_case_at_every_confidence_that_is_allowed(d):
+    for ratio in np.geomspace(1e-3, 1e3, 13):
+        for level in (POPULATION_FROM, 0.92, 0.95):
+            assert beyond(d, ratio, level) <= 1.0 - level + 1e-5
+
+
+def test_it_is_not_the_worst_case_at_confidences_that_are_refused():
+    assert beyond(20, 1e3, 0.65) > 0.4
+    release = private_dispersion(matrices(vectors(500)), random_state=0, **OPTIONS)
+    assert release.population_bound(POPULATION_FROM) <= release.population_bound(0.95)
+    for level in (0.89, 0.65, 0.5):
+        with pytest.raises(ParameterError, match=r"at least 0\.9 .*population"):
+            release.population_bound(level)
 
 
 def test_without_the_part_of_sampling_it_would_not_cover():

@@ -12,7 +12,7 @@ from spdp.geometry import expm, invvecd
 from spdp.privacy.account import Account
 from spdp.privacy.costs import Budget
 from spdp.queries import MomentSum
-from spdp.statistics.pca import Axes, check_enough
+from spdp.statistics.pca import Axes, _trusted, check_enough
 
 DOMAIN = Ball(20.0)
 OPTIONS = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN}
@@ -51,6 +51,13 @@ def test_components_hold_what_the_best_hold(epsilon, least):
     for one, share in zip(found, shares, strict=True):
         assert one.trusted <= share
     assert epsilon < 1 or found[0].trusted > 0.7
+
+
+def test_noise_below_zero_is_trusted_with_nothing():
+    """Both sides of the ratio are negative then: it would be above one."""
+    raw, vectors, width = np.array([[-5.0]]), np.eye(1), np.ones(1)
+    assert _trusted(raw, vectors, 1.0, width, 0.0) == 0.0
+    assert 0.0 < _trusted(-raw, vectors, 1.0, width, 0.0) < 1.0
 
 
 def test_components_are_orthonormal_and_variances_fall():

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import NUMBERS, check_status, matrix_stack
+from spdp.blocks import NUMBERS, matrix_stack
 from spdp.charts.base import Chart, Component
 from spdp.charts.logeuclid import LogEuclidean, clamped
+from spdp.faults import check_status
 from spdp.kernels import Kernels, Region, dimension, kernels_for
 from spdp.kernels.base import SQRT2, Array, Codes, Ints, compose, invvecd, upper_triangle, vecd
 

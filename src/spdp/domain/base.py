@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spdp.blocks import check_status, matrix_stack
+from spdp.blocks import matrix_stack
 from spdp.charts import LOGEUCLID, Chart, clip_to_ball
 from spdp.errors import ParameterError
+from spdp.faults import check_status
 from spdp.kernels import Region, kernels_for
 
 __all__ = ["Domain"]

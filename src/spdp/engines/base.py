@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from spdp.blocks import Block, check_kind, invalid_matrix, record_marks
+from spdp.blocks import Block, check_kind, record_marks
 from spdp.charts import Chart
 from spdp.choices import OnInvalid
 from spdp.data.source import Source
 from spdp.engines.people import HeldPeople, People, cells_of
 from spdp.engines.task import Array, Held, Ints, Task, Totals, totals_of
 from spdp.errors import DataError
+from spdp.faults import invalid_matrix
 from spdp.kernels import Region
 from spdp.lattice import MAX_RECORDS
 from spdp.privacy.ledger import Ledger, fingerprint_text

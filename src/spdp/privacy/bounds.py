@@ -48,7 +48,15 @@ from scipy import special
 from spdp.privacy.laws import Spec, chi2_law, quantile, weighted_tails
 from spdp.privacy.shrunk import pulled_reaches
 
-__all__ = ["ELLIPSOID_PART", "RETREAT_PART", "Bound", "Number", "sampled_sd"]
+__all__ = [
+    "ELLIPSOID_PART",
+    "POPULATION_FROM",
+    "RETREAT_PART",
+    "Bound",
+    "Number",
+    "along_one_axis",
+    "sampled_sd",
+]
 
 Array = NDArray[np.float64]
 
@@ -59,6 +67,9 @@ ELLIPSOID_PART, RETREAT_PART = 0.9, 0.05
 # share of the risk that is left where that may fail: for confidences up to 0.998.
 SURE, SURE_PART = 4.5, 0.99
 UPPER = 2.0  # standard deviations by which an excess is taken to be larger than measured
+# Confidence from which a bound for the population's mean covers, whatever the axes that
+# records vary along (:mod:`spdp.statistics.population`).
+POPULATION_FROM = 0.9
 LARGEST = 1e300  # where nothing is known to limit the distance
 GRID = np.geomspace(1.0, 1e-6, 100)  # of 1 − 2t·max w in Chernoff's bound
 # Points of a tabulated law, its least tail, and the accuracy of that tail.
@@ -179,6 +190,17 @@ def sampled_sd(excess: float, sd: float, reach: float, n: float) -> float:
     """
     e = min(max(excess + UPPER * sd, 0.0), reach)
     return sqrt(sd**2 + reach * e / n)
+
+
+def along_one_axis(d: int, noise: float, sampling: float) -> Array:
+    """Variances of noise in all d directions, and of sampling, known by its trace only.
+
+    As if all of it lay along one axis: of all covariances of one trace, that one puts
+    most beyond any distance that few exceed (:mod:`spdp.statistics.population`).
+    """
+    variances = np.full(d, noise)
+    variances[0] += sampling
+    return variances
 
 
 def noise_reaches(law: Spec, risks: Array) -> Array:

@@ -33,9 +33,23 @@ from scipy import special
 from spdp.privacy.bounds import SURE, SURE_PART, Bound
 from spdp.privacy.laws import Spec, weighted_chi2_law
 
-__all__ = ["joint_bound", "joint_law"]
+__all__ = ["count_reach", "joint_bound", "joint_law", "least_count"]
 
 Array = NDArray[np.float64]
+
+RISK = 2e-5  # that the noise of some class's count is larger
+# A class is seen from so many standard deviations of its count's noise, and records.
+SEEN, FEWEST = 2.0, 5.0
+
+
+def count_reach(classes: int, sd: float) -> float:
+    """What the noise of no class's count exceeds, but for a small risk."""
+    return -float(special.ndtri(0.5 * RISK / classes)) * sd
+
+
+def least_count(sd: float) -> float:
+    """The count from which a class is seen."""
+    return max(FEWEST, SEEN * sd)
 
 
 def joint_law(counts: Array, d: int, sum_sd: float, count_sd: float, radius: float) -> Spec:

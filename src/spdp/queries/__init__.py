@@ -1,7 +1,7 @@
 """Queries: sums over records of integer vectors of bounded norm (:mod:`.base`)."""
 
 from spdp.kernels import RECORD_NORM
-from spdp.queries.base import WHOLE, Query, Rows, Stated, describe
+from spdp.queries.base import WHOLE, Query, Rows, Stated, describe, stated_step
 from spdp.queries.centred import CentredDistance, CentredHistogram, CentredSpread
 from spdp.queries.directions import DirectionSum
 from spdp.queries.edge import EdgeCount
@@ -50,5 +50,6 @@ __all__ = [
     "count_weight",
     "describe",
     "share_sum",
+    "stated_step",
     "whole_domain_sum",
 ]

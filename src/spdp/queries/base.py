@@ -10,22 +10,24 @@ are public or released. Queries are values: they travel to where the records are
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, is_dataclass
+from fractions import Fraction
 from functools import lru_cache
-from math import isqrt
+from math import ceil, frexp, isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spdp.choices import Adjacency
-from spdp.kernels import Kernels
+from spdp.kernels import RECORD_NORM, Kernels
 
-__all__ = ["WHOLE", "Query", "Rows", "Stated", "describe", "either", "root_upward"]
+__all__ = ["WHOLE", "Query", "Rows", "Stated", "describe", "either", "root_upward", "stated_step"]
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 WHOLE = 1 << 20  # the share of a row that counts fully
+FINEST_STEP = 2.0**-50  # logarithms of float64 numbers stay within int64
 
 
 class Rows(NamedTuple):
@@ -93,6 +95,19 @@ class Stated(Query):
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         return self.bound
+
+    @classmethod
+    def of(cls, sensitivity: float, step: float, d: int) -> "Stated":
+        """A summary of d coordinates on a lattice: Δ/step + √d, rounded up."""
+        return cls("summary", ceil(Fraction(sensitivity) / Fraction(step)) + isqrt(d) + 1)
+
+
+def stated_step(sensitivity: float, finest: float = FINEST_STEP) -> float:
+    """Lattice step of a stated summary: the largest power of two up to Δ/2³⁰.
+
+    Dividing by it is exact. Never finer than what logarithms can use.
+    """
+    return max(2.0 ** (frexp(sensitivity / RECORD_NORM)[1] - 1), finest)
 
 
 def describe(query: Any) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from spdp.choices import Adjacency
 from spdp.kernels import RECORD_NORM, Kernels
 from spdp.queries.base import Array, Ints, Query, either, root_upward
 
-__all__ = ["DirectionSum"]
+__all__ = ["AVERAGED", "DirectionSum"]
 
 POINT = 2.0**-30  # over ``near``: what is closer to the point than this has no direction
 NEARNESS = 2 * RECORD_NORM // 5  # weight of how near a record is
+AVERAGED = 7  # last steps of a median, whose places are averaged
 
 
 @dataclass(frozen=True, eq=False)

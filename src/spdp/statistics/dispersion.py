@@ -39,14 +39,14 @@ from spdp.domain import Domain
 from spdp.engines import Engine
 from spdp.frame import Frame
 from spdp.privacy.account import Seed
-from spdp.privacy.bounds import UPPER, Bound, Number
+from spdp.privacy.bounds import UPPER, Bound, Number, along_one_axis
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, AbsoluteSum, SpreadSum
 from spdp.queries.spread import COUNTED
 from spdp.release import Release, publish
 from spdp.statements import DISTANCES, SPREAD, TAKEN
 from spdp.statistics.counted import countable
-from spdp.statistics.population import along_one_axis, population_bound
+from spdp.statistics.population import population_bound
 from spdp.statistics.search import Search
 from spdp.statistics.search.outside import Outside, warn_outside
 from spdp.statistics.search.run import CENTRE_BALL, CENTRE_SHARES, MAX_ROUNDS, ROUNDS_FROM

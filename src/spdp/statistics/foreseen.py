@@ -23,12 +23,12 @@ from scipy import optimize, stats
 
 from spdp.choices import Adjacency
 from spdp.frame import Frame
+from spdp.privacy.joint import least_count
 from spdp.queries import RECORD_NORM, CrossSum, DirectionSum, MomentSum, Query, SpreadSum, Trend
 from spdp.queries.spread import COUNTED, OF, WEIGHT
 from spdp.queries.triangle import ON_DIAGONAL
 from spdp.statistics import pca, regression, trend
 from spdp.statistics.planner import Planner
-from spdp.statistics.search.classes import FEWEST, SEEN
 from spdp.statistics.search.run import ROUNDS_FROM
 from spdp.statistics.search.state import resolution
 
@@ -113,7 +113,7 @@ def _classes_needed(p: Public) -> Numbers:
     name = "class-means" + (" with covariance" if p.second != "none" else "")
     query = MomentSum("", p.frame, 1.0, p.classes, p.second)
     sd = p.scale(name, query) * RECORD_NORM / query.weight
-    return {"to see every class": p.classes * (max(FEWEST, SEEN * sd) + SEEN_ABOVE * sd)}
+    return {"to see every class": p.classes * (least_count(sd) + SEEN_ABOVE * sd)}
 
 
 def _dispersion(p: Public, spread: float) -> Numbers:

@@ -35,7 +35,7 @@ from spdp.engines import Engine
 from spdp.privacy.account import Answer, Seed
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, DirectionSum
-from spdp.queries.directions import NEARNESS
+from spdp.queries.directions import AVERAGED, NEARNESS
 from spdp.release import Release, publish
 from spdp.statements import MEDIAN
 from spdp.statistics.counted import countable
@@ -49,7 +49,7 @@ Array = NDArray[np.float64]
 
 # Chosen on MNIST's class 3, clean and with a third of its records moved to a corner.
 ROUNDS = 8  # of the search, at most
-WALK, AVERAGE = 7, 7  # steps that walk, and steps whose places are averaged
+WALK = 7  # steps that walk, before those whose places are averaged
 WALK_SHARE = 0.3  # of μ² that the search leaves, for the steps that walk
 NEAR = 0.5  # distance up to which a record counts as near, over the step's size
 TRUSTED = 0.1  # relative noise of a step's size at which half of it is believed
@@ -129,15 +129,15 @@ class _Walk:
         left = self.account.left
         for _ in range(WALK):
             self.center = search.inside(self.step(left * WALK_SHARE / WALK))
-        self.center = self.averaged(left * (1.0 - WALK_SHARE) / AVERAGE)
+        self.center = self.averaged(left * (1.0 - WALK_SHARE) / AVERAGED)
 
     def averaged(self, share: float) -> Array:
         """The mean of the places of the last steps, each taken from the mean so far."""
         total = np.zeros_like(self.center)
-        for taken in range(1, AVERAGE + 1):
+        for taken in range(1, AVERAGED + 1):
             total = total + self.step(share)
             self.center = self.search.inside(total / taken)
-        self.account.note(averaged=AVERAGE)
+        self.account.note(averaged=AVERAGED)
         return self.center
 
     def step(self, share: float) -> Array:
@@ -164,7 +164,7 @@ def _publish(setting: Setting, search: Search, walk: _Walk) -> Release:
         warn_outside(walk.outside.share, account.unit)
     y = chart.representable(chart.project(walk.center, setting.region))
     facts = setting.facts(walk.outside, search.n, walk.size)
-    facts["sigma"] /= sqrt(AVERAGE)  # of the average of the last steps
+    facts["sigma"] /= sqrt(AVERAGED)  # of the average of the last steps
     return publish(
         account,
         {"median": chart.matrices(y)},

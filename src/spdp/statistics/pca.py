@@ -183,7 +183,7 @@ def _trusted(raw: Array, vectors: Array, sd: float, width: Array, counted: float
     noise = float(np.quantile(sums, CERTAIN)) + counted
     held = float(np.einsum("ji,jk,ki->", vectors, raw, vectors))
     best = float(np.linalg.eigvalsh(raw)[-p:].sum())
-    return max(0.0, (held - noise) / (best + noise))
+    return (held - noise) / (best + noise) if held > noise else 0.0
 
 
 def check_enough(n: int, d: int, mu: float, public: bool = True) -> str | None:

@@ -34,6 +34,13 @@ E Q' ≤ (d + 4)σ² + 3t such a move only adds to P(Q > x), and of all Σ the o
 single axis has most beyond x. More than 5 % of its law lie beyond that point if d ≥ 3;
 for d = 2 the integral ends at m, and the same holds beyond 2.83·(2σ² + t) (both are
 tested). For σ = 0, Székely and Bakirov (2003) show it from 1.5364·t on.
+
+*Not below 90 %.* Nearer, one axis is not the worst case: a law of many axes gathers at
+its mean dσ² + t, which a single χ²_1 stays below in 68 % of all draws: at confidences
+of 60 to 68 % the bound covered in 51 % of 500 runs with k = 7. From 80 % on no law of two or more axes was seen
+to have 2 % more beyond the bound than it may, at 90 % none to have more (tested, for
+d from 2 to 100 and t from σ²/1000 to 1000·σ²): smaller confidences are refused
+(:data:`spdp.privacy.bounds.POPULATION_FROM`).
 """
 
 from dataclasses import replace
@@ -48,7 +55,7 @@ from spdp.privacy.bounds import Bound, Number, sampled_sd
 from spdp.privacy.laws import weighted_chi2_law
 from spdp.release import stated_bounds
 
-__all__ = ["along_one_axis", "population_bound"]
+__all__ = ["population_bound"]
 
 
 def population_bound(
@@ -72,14 +79,3 @@ def population_bound(
         "parts": wider.describe(),
         "estimand": population_estimand(distance, unit.value),
     }
-
-
-def along_one_axis(d: int, noise: float, sampling: float) -> NDArray[np.float64]:
-    """Variances of noise in all d directions, and of sampling, known by its trace only.
-
-    As if all of it lay along one axis: of all covariances of one trace, that one puts
-    most beyond any distance that at most 5 % exceed (this module's text).
-    """
-    variances = np.full(d, noise)
-    variances[0] += sampling
-    return variances

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import invalid_matrix
 from spdp.charts import Chart, chart_of
 from spdp.data.source import Source, as_source
 from spdp.engines import engine_for
 from spdp.engines.task import Task, vectors_of
 from spdp.errors import DataError, ParameterError
+from spdp.faults import invalid_matrix
 from spdp.frame import Frame
 from spdp.progress import track
 

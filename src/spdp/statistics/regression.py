@@ -166,6 +166,7 @@ def _publish(setting: Setting, search: Search, fit: Fit, limits: Array) -> Relea
     scale = fit.trend.half * half  # one unit of a covariate as seen, in its own units
     y = chart.representable(chart.project(solved.base, setting.region))
     unscale = np.diag(np.append(1.0, 1.0 / scale))
+    account.note(ranges=limits.tolist())
     return publish(
         account,
         {

@@ -17,8 +17,13 @@ from numpy.typing import NDArray
 
 from spdp.errors import DataError, ParameterError
 from spdp.verification.base import Check, Fields
+from spdp.verification.compared import class_counts, class_means, class_places, difference, not_more
 from spdp.verification.error import forms, law_or_parts, population, within
 from spdp.verification.noise import budget, last_answer, one_shot, sensitivities, steps
+from spdp.verification.said import free_words, notes
+from spdp.verification.searched import farthest, pulled, sampling, searched
+from spdp.verification.stated import summary
+from spdp.verification.values import agree, matrices
 from spdp.verification.words import counts, released, words
 
 __all__ = ["NOT_PROVEN", "Check", "checks"]
@@ -41,6 +46,23 @@ CHECKS = (
     law_or_parts,
     within,
     population,
+    notes,
+    free_words,
+    summary,
+    searched,
+    class_counts,
+    class_means,
+)
+# Those that look at what is released, too.
+VALUES = (
+    matrices,
+    agree,
+    pulled,
+    farthest,
+    sampling,
+    class_places,
+    difference,
+    not_more,
 )
 WRONG = (
     DataError,
@@ -62,6 +84,8 @@ def checks(certificate: Fields, values: Mapping[str, NDArray[Any]] | None = None
     results = [result for check in CHECKS for result in _asked(check, certificate)]
     if values is not None:
         results += _asked(_speaks_of, certificate, values)
+        if results[-1].ok:  # else the others would look at what is not there
+            results += [result for check in VALUES for result in _asked(check, certificate, values)]
     return results
 
 
@@ -78,6 +102,3 @@ def _speaks_of(c: Fields, values: Mapping[str, NDArray[Any]]) -> Iterator[Check]
     """What is released is what the certificate speaks of."""
     found = {name: list(array.shape) for name, array in values.items()}
     yield Check("values", found == c["arrays"], f"arrays {found}")
-    if c["statistic"] == "class-means":
-        same = c["steps"][-1]["counts"] == values["counts"].tolist()
-        yield Check("counts", same, "of the classes, as in the last step")

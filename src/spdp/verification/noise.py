@@ -102,7 +102,7 @@ def last_answer(c: Fields) -> Iterator[Check]:
     yield Check("number of records", (c["n"] is not None) == is_public(c), PUBLIC)
     yield same("noisy number", c["n_estimate"], _noisy_number(c), "as it was released")
     yield equal("last step", last["step"], line.last)
-    unit, root = last[line.size] / RECORD_NORM, sqrt(last.get("averaged", 1))
+    unit, root = last[line.size] / RECORD_NORM, sqrt(line.averaged)
     yield same("lattice step", c["lattice_step"], unit, f"{line.size}/2³⁰")
     yield same("sensitivity", c["sensitivity"], last["sensitivity"] * unit / count, "Δ·step/n")
     yield same("sigma", c["sigma"], last["scale"] * unit / count / root, "σ of the last noise")

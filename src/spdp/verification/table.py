@@ -15,6 +15,7 @@ from spdp.certificate import (
     mean_estimand,
 )
 from spdp.queries import Query
+from spdp.queries.directions import AVERAGED
 from spdp.statements import SUMMARY
 from spdp.verification import arrays, kinds, says
 from spdp.verification.base import Fields
@@ -41,6 +42,7 @@ class Known:
     last: str  # the step whose answer is released
     forms: Form
     size: str = "radius"  # what there is 2³⁰ lattice steps
+    averaged: int = 1  # last answers that are averaged
     beside: Mapping[str, str] = field(default_factory=dict)  # other bounds
 
 
@@ -94,6 +96,7 @@ TABLE = {
         "direction",
         UNKNOWN,
         size="size",
+        averaged=AVERAGED,
     ),
     "regression": Known(
         _estimand,

@@ -32,7 +32,7 @@ from spdp.frame import Frame
 from spdp.kernels import Region
 from spdp.privacy.account import Account
 from spdp.privacy.bounds import Bound
-from spdp.privacy.joint import joint_bound, joint_law
+from spdp.privacy.joint import joint_bound, joint_law, least_count
 from spdp.queries import (
     RECORD_NORM,
     WHOLE,
@@ -60,7 +60,6 @@ WITHIN_SHARE, SPREAD_SHARE, TAIL_SHARE, SHAPE_SHARE = 0.01, 0.03, 0.03, 0.25
 COARSE_BALL = 1.25  # over the radius of the last ball of all records
 WITHIN_CAP, SPREAD_BALL, SHAPE_BALL = 2.0, 1.5, 1.0  # over the typical distance
 LAST_BALL = 0.8  # over the best radius for means, where second moments are wanted
-SEEN, FEWEST = 2.0, 5.0  # a class is seen from so many sd of its count's noise, and records
 SHAPE_FROM = 0.75  # n·μ/d^1.5 from which principal axes can be seen
 
 
@@ -99,12 +98,12 @@ class Tally:
 
     @property
     def seen(self) -> NDArray[np.bool_]:
-        return np.asarray(self.sum / self.weight >= max(FEWEST, SEEN * self.sd))
+        return np.asarray(self.sum / self.weight >= least_count(self.sd))
 
     @property
     def counts(self) -> Array:
         """Estimates, none of them too small to divide by."""
-        return np.maximum(self.sum / self.weight, max(FEWEST, SEEN * self.sd))
+        return np.maximum(self.sum / self.weight, least_count(self.sd))
 
 
 class Ball(Search):
@@ -229,6 +228,7 @@ class ClassSearch:
             "moments", frame, radius, self.classes, self.second, True, np.array(self.centers)
         )
         found = self.ask(query, 1.0)
+        self.account.note(width=frame.width.tolist())
         offsets = self.move(frame, found)
         covariance = None
         if self.second != "none":

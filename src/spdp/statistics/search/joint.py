@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from spdp.frame import Frame
 from spdp.privacy.bounds import SURE_PART, Bound
+from spdp.privacy.joint import count_reach
 from spdp.privacy.laws import weighted_chi2_law
 from spdp.queries import RECORD_NORM, Moments
 from spdp.release import stated_bounds
@@ -33,8 +33,6 @@ from spdp.statements import PULLED_MEANS
 __all__ = ["pulled_bound", "within"]
 
 Array = NDArray[np.float64]
-
-RISK = 2e-5  # that a count's noise exceeds E
 
 
 def pulled_bound(
@@ -45,7 +43,7 @@ def pulled_bound(
     ``counts`` have noise of standard deviation ``sd``; ``moved`` (C, d) is what is
     released, in units of the frame, less v_c; n is the number of records in all.
     """
-    reach = -float(special.ndtri(0.5 * RISK / len(counts))) * sd
+    reach = count_reach(len(counts), sd)
     least = counts - reach
     if least.min() < 1.0:
         return None

@@ -37,10 +37,10 @@ tested). For σ = 0, Székely and Bakirov (2003) show it from 1.5364·t on.
 
 *Not below 90 %.* Nearer, one axis is not the worst case: a law of many axes gathers at
 its mean dσ² + t, which a single χ²_1 stays below in 68 % of all draws: at confidences
-of 60 to 68 % the bound covered in 51 % of 500 runs with k = 7. From 80 % on no law of two or more axes was seen
-to have 2 % more beyond the bound than it may, at 90 % none to have more (tested, for
-d from 2 to 100 and t from σ²/1000 to 1000·σ²): smaller confidences are refused
-(:data:`spdp.privacy.bounds.POPULATION_FROM`).
+of 60 to 68 % the bound covered in 51 % of 500 runs with k = 7. From 80 % on no law of
+two or more axes was seen to have 2 % more beyond the bound than it may, at 90 % none to
+have more (tested, for d from 2 to 100 and t from σ²/1000 to 1000·σ²): smaller
+confidences are refused (:data:`spdp.privacy.bounds.POPULATION_FROM`).
 """
 
 from dataclasses import replace

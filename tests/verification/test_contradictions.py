@@ -317,3 +317,12 @@ def test_contradictions_are_found(honest, name, forgery):
     c, values = copy.deepcopy(release.certificate), dict(release.values)
     FORGED[name][forgery](c, values)
     assert failed(bounded(c), values)
+
+
+def test_a_difference_beyond_all_chance_verifies():
+    """Its p-value underflows, and is stated as the least normal number."""
+    near = np.exp(0.01 * np.log(X[:, :1, :1])) * np.eye(3)
+    apart = near * np.where(Y == 1, 1.5, 1.0)[:, None, None]
+    release = private_difference(apart, Y, **{**CLASSES, "epsilon": 8.0})
+    assert float(release.values["p_value"]) == np.finfo(float).tiny
+    assert all(check.ok for check in release.verify())

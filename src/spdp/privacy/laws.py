@@ -6,6 +6,7 @@ Specifications for certificates, and the laws they describe.
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
+from sys import float_info
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from spdp.errors import ParameterError
 
 __all__ = [
     "chi2_law",
+    "chi2_tail",
     "gamma_square_law",
     "law_of",
     "mean_law",
@@ -39,6 +41,11 @@ NODES = 48  # of the quadrature in the stretched Laplace law: its error is below
 def chi2_law(d: int, scale: float) -> Spec:
     """‖N‖² for N ~ N(0, scale·I_d)."""
     return {"family": "chi2", "df": d, "scale": float(scale)}
+
+
+def chi2_tail(square: float, freedom: float) -> float:
+    """Probability beyond a value: the least normal number, where it would underflow."""
+    return max(float(special.chdtrc(freedom, square)), float_info.min)
 
 
 def gamma_square_law(d: int, scale: float) -> Spec:

@@ -31,12 +31,10 @@ public, and a record whose label is not among them adds nothing.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from sys import float_info
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from spdp.certificate import estimand_of
 from spdp.domain import Domain
@@ -44,7 +42,7 @@ from spdp.engines import Engine, Held
 from spdp.errors import ParameterError, named
 from spdp.privacy.account import Seed
 from spdp.privacy.bounds import SURE, SURE_PART, Bound
-from spdp.privacy.laws import chi2_law
+from spdp.privacy.laws import chi2_law, chi2_tail
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM, ClassExcess, Moments, MomentSum
 from spdp.queries.triangle import OFF_NOISE
@@ -154,7 +152,7 @@ class _Test:
     @property
     def p_value(self) -> float:
         """Probability of so large a distance, or a bound on it where it underflows."""
-        return max(float(stats.chi2.sf(self.statistic / self.scale, self.freedom)), float_info.min)
+        return chi2_tail(self.statistic / self.scale, self.freedom)
 
 
 class _Compared:

@@ -74,7 +74,7 @@ def records_of(block: Any) -> Any:
 
 def is_list(X: Any) -> bool:
     """Whether NumPy would join entries into one array: a sequence that is no array."""
-    if isinstance(X, str | bytes | bytearray | memoryview | Mapping):
+    if isinstance(X, np.ndarray | str | bytes | bytearray | memoryview | Mapping):
         return False
     array = any(hasattr(X, name) for name in ("__array__", "__array_interface__"))
     return hasattr(X, "__len__") and hasattr(X, "__getitem__") and not array

@@ -63,7 +63,8 @@ def make_private(
         Fix the cost μ; the measurement's map then speaks of zero-concentrated
         divergence.
     adjacency : {"replace-one", "add-remove"}
-        Gives OpenDP's change-one or symmetric distance.
+        Gives OpenDP's change-one or symmetric distance, which know no order of records:
+        nor does a release (:mod:`spdp.engines.coins`).
     **options
         Of the statistic: ``domain``, ``method``, ``metric``, …
 

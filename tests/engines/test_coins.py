@@ -8,7 +8,7 @@ from spdp.charts import LOGEUCLID
 from spdp.choices import OnInvalid
 from spdp.data.source import as_source
 from spdp.engines import LocalEngine
-from spdp.engines.coins import chosen
+from spdp.engines.coins import Coins, chosen
 from spdp.frame import Frame
 from spdp.queries import EdgeCount, VectorSum
 
@@ -16,13 +16,14 @@ from spdp.queries import EdgeCount, VectorSum
 @pytest.mark.parametrize(("m", "one_in"), [(0, 2), (1, 3), (1000, 2), (5000, 7), (300, 1000)])
 def test_places_ascend_and_are_there(m, one_in):
     for seed in range(50):
-        places = chosen((seed,), m, one_in)
+        places = chosen(np.random.default_rng(seed), m, one_in)
         assert (np.diff(places) > 0).all()
         assert places.size == 0 or (places[0] >= 0 and places[-1] < m)
 
 
 def test_all_are_chosen_where_all_are_looked_at():
-    np.testing.assert_array_equal(chosen((0,), 5, 1), np.arange(5))
+    np.testing.assert_array_equal(chosen(np.random.default_rng(0), 5, 1), np.arange(5))
+    assert Coins(0).to_look_at((5, 5), 1) is None
 
 
 def test_each_record_has_a_coin_of_its_own():
@@ -30,13 +31,26 @@ def test_each_record_has_a_coin_of_its_own():
     m, one_in, runs = 400, 4, 2000
     seen = np.zeros((runs, m))
     for seed in range(runs):
-        seen[seed, chosen((seed, one_in), m, one_in)] = 1
+        seen[seed, Coins(seed).to_look_at((m,), one_in)[0]] = 1
     p = 1 / one_in
     sd = np.sqrt(p * (1 - p) / runs)
     assert np.abs(seen.mean(axis=0) - p).max() < 5 * sd
     together = (seen[:, 1:] * seen[:, :-1]).mean(axis=0)
     assert np.abs(together - p * p).max() < 5 * np.sqrt(p * p / runs)
     assert seen.sum(axis=1).var() == pytest.approx(m * p * (1 - p), rel=0.2)
+
+
+def test_coins_for_one_thing_tell_nothing_of_those_for_another():
+    """Blocks, times, and looking at what was kept: together by chance alone."""
+    m, both = 4000, 0.0
+    for key in range(1, 60):
+        coins = Coins(key)
+        kept = [coins.to_keep(m, 2) for _ in range(3)]
+        first, second = coins.to_look_at((m, m), 2)
+        pairs = [(first, second), *((first, part) for part in kept), (kept[0], kept[1])]
+        both += sum(np.intersect1d(*pair).size for pair in pairs) / len(pairs)
+        np.testing.assert_array_equal(coins.to_look_at((m, m), 2)[0], first)
+    assert both / 59 == pytest.approx(m / 4, rel=0.02)
 
 
 def held_in_order(X, keep_bytes=1 << 30, key=1):

@@ -7,25 +7,52 @@ hold; and in an order in which two neighbouring datasets differ in one place, a 
 over the chosen ones is no more sensitive than one over all.
 """
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["chosen", "chosen_in_blocks"]
+__all__ = ["Coins", "chosen"]
+
+Places = NDArray[np.intp]
 
 SPARE = 6.0  # standard deviations of the number of chosen places that are drawn at once
+LOOK, KEEP = range(2)  # what coins are thrown for, each with numbers of its own
 
 
-def chosen(seed: tuple[int, ...], m: int, one_in: int) -> NDArray[np.intp]:
+class Coins:
+    """The coins of one search, from a secret key."""
+
+    def __init__(self, key: int) -> None:
+        self._key, self._thrown = key, 0
+        self._looked: dict[tuple[int, tuple[int, ...]], list[Places]] = {}
+
+    def to_keep(self, m: int, one_in: int) -> Places:
+        """Places to keep of m records; other ones each time."""
+        self._thrown += 1
+        return chosen(self._generator(KEEP, self._thrown, 0), m, one_in)
+
+    def to_look_at(self, sizes: tuple[int, ...], one_in: int) -> list[Places] | None:
+        """Places to look at in blocks of these sizes, always the same; None for all."""
+        if one_in == 1:
+            return None
+        if (one_in, sizes) not in self._looked:  # a search goes back to what it looked at
+            self._looked[one_in, sizes] = [
+                chosen(self._generator(LOOK, one_in, i), m, one_in) for i, m in enumerate(sizes)
+            ]
+        return self._looked[one_in, sizes]
+
+    def _generator(self, *use: int) -> np.random.Generator:
+        return np.random.default_rng(np.random.SeedSequence(self._key, spawn_key=use))
+
+
+def chosen(rng: np.random.Generator, m: int, one_in: int) -> Places:
     """Ascending places below m, each with probability 1/one_in on its own.
 
     The gaps between them are geometric: the whole parts of exponential numbers.
     """
     if one_in == 1:
         return np.arange(m)
-    rng, last, rate = np.random.default_rng(seed), -1, -np.log1p(-1.0 / one_in)
-    parts: list[NDArray[np.intp]] = []
+    last, rate = -1, -np.log1p(-1.0 / one_in)
+    parts: list[Places] = []
     while last < m:
         expected = (m - last) / one_in
         count = int(expected + SPARE * np.sqrt(expected)) + 1
@@ -34,13 +61,3 @@ def chosen(seed: tuple[int, ...], m: int, one_in: int) -> NDArray[np.intp]:
         last = int(parts[-1][-1])
     places = np.concatenate(parts)
     return places[: np.searchsorted(places, m)]
-
-
-@lru_cache(maxsize=4)  # a search goes back to what it looked at before
-def chosen_in_blocks(
-    key: int, sizes: tuple[int, ...], one_in: int
-) -> list[NDArray[np.intp]] | None:
-    """Places chosen in blocks of these sizes; None where all are looked at."""
-    if one_in == 1:
-        return None
-    return [chosen((key, one_in, i), m, one_in) for i, m in enumerate(sizes)]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spdp.data.source import Source, read_piece
 from spdp.engines.base import Engine, collect
-from spdp.engines.coins import chosen_in_blocks
+from spdp.engines.coins import Coins
 from spdp.engines.task import (
     Array,
     Held,
@@ -62,7 +62,7 @@ class _RemoteHeld(Held):
     """Vectors that stay with the workers that computed them."""
 
     def __init__(self, engine: DaskEngine, source: Source, task: Task) -> None:
-        self._client, self._kernels, self._key = engine.client, engine.kernels, task.key
+        self._client, self._kernels, self._coins = engine.client, engine.kernels, Coins(task.key)
         # a source may have no piece at all
         futures = engine.submit(source, vectors_of, task) or [
             engine.client.submit(nobody, task, pure=False)
@@ -76,7 +76,7 @@ class _RemoteHeld(Held):
         self.d = len(task.region.center)
 
     def look_at(self, one_in: int) -> None:
-        self._places = chosen_in_blocks(self._key, self._sizes, one_in)
+        self._places = self._coins.to_look_at(self._sizes, one_in)
         self._thin = None  # thinned when first asked for
         self.m = self.n if self._places is None else sum(map(len, self._places))
 

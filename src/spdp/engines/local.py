@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spdp.data.source import Source
 from spdp.engines.base import Engine, collect
-from spdp.engines.coins import chosen, chosen_in_blocks
+from spdp.engines.coins import Coins
 from spdp.engines.task import (
     Array,
     Held,
@@ -59,7 +59,7 @@ class LocalHeld(Held):
         self._engine, self._source, self._task = engine, source, task
         self._limit = limit
         self._kept: list[Vectors] = []
-        self._one_in, self._size, self._thrown = 1, 0, 0
+        self._one_in, self._size, self._coins = 1, 0, Coins(task.key)
         self._places: list[NDArray[np.intp]] | None = None  # looked at, if not all of them
         self._thin: list[Vectors] | None = None
         self._axes: Array | None = None  # along which coordinates are given, if not their own
@@ -76,7 +76,7 @@ class LocalHeld(Held):
 
     def look_at(self, one_in: int) -> None:
         sizes = tuple(vectors.m for vectors in self._kept)
-        self._places = chosen_in_blocks(self._task.key, sizes, one_in)
+        self._places = self._coins.to_look_at(sizes, one_in)
         self._thin = None  # thinned when first asked for
         self.m = sum(sizes if self._places is None else map(len, self._places))
 
@@ -105,8 +105,7 @@ class LocalHeld(Held):
         """Vectors to keep, by coins that are thrown once."""
         if one_in == 1:
             return vectors
-        self._thrown += 1
-        return part_of(vectors, chosen((self._task.key, self._thrown), vectors.m, one_in))
+        return part_of(vectors, self._coins.to_keep(vectors.m, one_in))
 
     def _make_room(self) -> None:
         while self._size > self._limit and sum(vectors.m for vectors in self._kept) > 1:

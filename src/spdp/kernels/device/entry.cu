@@ -373,7 +373,7 @@ struct Slice {
     }
 };
 
-// (y - center) axes: each row's sums run over j in order, whatever its place among the others.
+// (y - center) axes: each row's sums are taken in one order, whatever its place among the others.
 extern "C" __global__ void __launch_bounds__(TILE_ROWS, 6)
     row_turns(Int m, int d, const double* y, const double* center, const double* axes, double* out) {
     __shared__ Slice slices[2];

@@ -11,7 +11,7 @@ from spdp.privacy.laws import chi2_tail
 from spdp.verification.base import CLOSE, Check, Fields, chart_in, region_in, same
 from spdp.verification.stated import EUCLID
 
-__all__ = ["Values", "agree", "at_edge", "matrices", "released_vectors"]
+__all__ = ["Values", "agree", "at_edge", "matrices", "released_vectors", "tolerance"]
 
 Array = NDArray[np.float64]
 Values = Mapping[str, NDArray[Any]]

@@ -6,7 +6,8 @@
 
 namespace SPDP_ISA {
 
-constexpr int AHEAD = 1 << 14;  // bytes by which matrices are asked for before they are read
+constexpr int AHEAD = 20000;  // bytes by which matrices are asked for before they are read
+constexpr int STREAMED = 3;   // matrices up to this size lie so close that the machine asks for them itself
 constexpr double LEAST = 0x1p-400, MOST = 0x1p400;  // largest entries of matrices that need no scaling
 
 template <int K, int N> struct LogCholesky final : Worker {
@@ -40,11 +41,11 @@ template <int K, int N> struct LogCholesky final : Worker {
         }
         for (int r = 0; r < R; ++r) column(y, j)[i + r] = t[r] * inverse;
     }
-    // How a factorisation judges pivots, and where the matrices of the next one are.
+    // How a factorisation judges pivots, and where its matrices are.
     struct Rules {
         P tolerance, floor;
         double eps;
-        const char* next;
+        const char* from;
     };
     // The square of L_jj in y[j], which takes part in `positive`.
     INLINE void pivot(const P* A, P* y, int j, const Rules& rules, M& positive) const {
@@ -54,7 +55,9 @@ template <int K, int N> struct LogCholesky final : Worker {
         positive = positive & (left >= -rules.tolerance);
         y[j] = select(left > rules.eps * own, left, rules.floor);
         const int share = P::W * size() * 8;  // bytes
-        for (int byte = 0; byte < share; byte += 64) ask(rules.next + j * share + byte, y[j].v[0]);
+        if (size() <= STREAMED) return;
+        const char *near = rules.from + (size() + j) * share, *far = rules.from + AHEAD + j * share;
+        for (int byte = 0; byte < share; byte += 64) ask(near + byte, far + byte, y[j].v[0]);
     }
     // 1 / L_jj, to the last bit: rounding is what tells singular matrices from others.
     INLINE P inverse_root(const P* y, int j) const { return P(1.0) / sqrt(y[j]); }
@@ -93,8 +96,8 @@ template <int K, int N> struct LogCholesky final : Worker {
         M yes = (largest >= LEAST) & (largest <= MOST);
         if (!identical(A)) yes = yes & (symmetrise(A) <= (job.single ? SYMMETRY_SINGLE : SYMMETRY_DOUBLE) * largest);
         const P granule = max(eps * largest, P(least));
-        const char* next = reinterpret_cast<const char*>(from) + AHEAD;
-        yes = yes & factorise(A, y, {double(RANK_SLACK) * k * granule, granule, eps, next});
+        const char* bytes = reinterpret_cast<const char*>(from);
+        yes = yes & factorise(A, y, {double(RANK_SLACK) * k * granule, granule, eps, bytes});
         take_logs(y);
         return yes;
     }
@@ -137,9 +140,9 @@ template <int K, int N> struct LogCholesky final : Worker {
         const P granule = max(eps * largest, pow2(max(min(P(least) - shift, P(0.0)), P(-1000.0))));
         P top = A[0];
         for (int i = 1; i < k; ++i) top = max(A[i * k + i], top);
-        const char* next = reinterpret_cast<const char*>(from) + AHEAD;
+        const char* bytes = reinterpret_cast<const char*>(from);
         const P tolerance = select(top > 0.0, double(RANK_SLACK) * k * granule, P(-HUGE_VAL));  // all zero: no pivot will do
-        is.positive = factorise(A, z, {tolerance, granule, eps, next});
+        is.positive = factorise(A, z, {tolerance, granule, eps, bytes});
         take_logs(z);
         // times the root of 2^shift, without leaving the range of pow2
         const P half = trunc(0.5 * shift), odd = shift - 2.0 * half;
@@ -182,8 +185,9 @@ template <int K, int N> struct LogCholesky final : Worker {
     void log_sum(double* to) override { sums.take(to); }
 };
 
-// Two vectors per pack while a batch stays in the first-level cache: they hide the latency of roots and quotients.
-template <int K> Worker* make_lanes(int k) { return new LogCholesky<K, (K > 0 && K <= 5) ? 2 : 1>(k); }
+// More vectors per pack, while they fit, hide the latency of roots and quotients.
+constexpr int vectors(int k) { return k == 2 ? 4 : k == 3 ? 3 : 4 <= k && k <= 6 ? 2 : 1; }
+template <int K> Worker* make_lanes(int k) { return new LogCholesky<K, vectors(K)>(k); }
 
 Worker* make_logchol(int k) {
     switch (k) {

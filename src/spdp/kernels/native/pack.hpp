@@ -34,13 +34,14 @@ INLINE Vec halves(const double* a, const double* b) {
 #endif
 }
 
-// Asks for the cache line at p. It stays where x is computed, not at the head of the code where the compiler would put it:
-// requests that come all at once find no room.
-INLINE void ask(const char* p, Vec& x) {
+// Asks for the cache lines at `near`, into the first cache, and at `far`, into the second. It stays where x is computed, not
+// at the head of the code where the compiler would put it: requests that come all at once find no room.
+INLINE void ask(const char* near, const char* far, Vec& x) {
 #if defined(__x86_64__)
-    asm volatile("prefetcht1 %1" : "+v"(x) : "m"(*p));
+    asm volatile("prefetcht0 %1\n\tprefetcht1 %2" : "+v"(x) : "m"(*near), "m"(*far));
 #else
-    __builtin_prefetch(p);
+    __builtin_prefetch(near);
+    __builtin_prefetch(far, 0, 2);
     (void)x;
 #endif
 }

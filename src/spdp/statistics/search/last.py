@@ -25,7 +25,7 @@ SETTLED = 0.12  # squared error of the centre over squared distance that ends th
 # What false alarms of the guard may add to the loss, as a share of it: to measure the
 # excess once more, and to retreat to the whole domain.
 AGAIN, FALSE_ALARM = 0.06, 0.002
-GUARD = 1.0  # squared excess over the whole domain's loss from which to retreat
+GUARD = 0.8  # squared excess over the whole domain's loss from which to retreat
 SIMILAR = 1.3  # radii up to this ratio estimate the same clipped mean
 # Dimensions from which a mean's own length sharpens its bound, in a ball up to so many
 # times its noise.

@@ -9,36 +9,40 @@ namespace SPDP_ISA {
 // are many here, lie below it, since rounding toward the centre takes off some 2^-30.
 constexpr double SURE_NORM = LATTICE * LATTICE * (1.0 - 0x1p-35);
 
+// LANES entries of each of LANES rows.
+INLINE void load_tile(Vec* to, const double* y, int64_t pitch) {
+    Vec rows[LANES];
+    for (int l = 0; l < LANES; ++l) std::memcpy(&rows[l], y + l * pitch, sizeof(Vec));
+    transpose(rows);
+    for (int l = 0; l < LANES; ++l) to[l] = rows[l];
+}
+// Asks for a tile's worth of what will be read next at y, and some way after it.
+constexpr int64_t AHEAD = 2048;  // entries
+INLINE void ask_tile(const double* y, Vec& x) {
+    for (int64_t e = 0; e < LANES * LANES; e += 8)
+        ask(reinterpret_cast<const char*>(y + e), reinterpret_cast<const char*>(y + e + AHEAD), x);
+}
+constexpr int64_t SHORT = 20;  // rows up to this lie so close that the machine asks for them itself
+
 // Rows [row, row + lanes) of the job, coordinate by coordinate; lanes that are left over hold its centre. A load may reach
 // into the next row, as long as there is one: what it finds there is not kept. `to` has room for LANES more than d.
 template <class J> INLINE void load_rows(Vec* to, const J& job, int64_t row, int lanes) {
     const int64_t d = job.d, pitch = job.pitch, last = (job.m - 1) * pitch + d;
-    const double* y = job.y;
     if (lanes == LANES && (row + LANES - 1) * pitch + (d + LANES - 1) / LANES * LANES <= last) {
-        for (int64_t e = 0; e < d; e += LANES) {
-            Vec rows[LANES];
-            for (int l = 0; l < LANES; ++l) std::memcpy(&rows[l], y + (row + l) * pitch + e, sizeof(Vec));
-            transpose(rows);
-            for (int l = 0; l < LANES; ++l) to[e + l] = rows[l];
-        }
+        const double *y = job.y + row * pitch, *next = y + LANES * pitch;
+        if (d <= SHORT)
+            for (int64_t e = 0; e < d; e += LANES) load_tile(to + e, y + e, pitch);
+        else
+            for (int64_t e = 0; e < d; e += LANES) {
+                load_tile(to + e, y + e, pitch);
+                ask_tile(next + e * LANES, to[e]);
+            }
         return;
     }
     for (int l = 0; l < LANES; ++l) {
-        const double* from = l < lanes ? y + (row + l) * pitch : job.center;
+        const double* from = l < lanes ? job.y + (row + l) * pitch : job.center;
         for (int64_t j = 0; j < d; ++j) to[j][l] = from[j];
     }
-}
-
-INLINE void store_rows(double* out, int64_t d, int64_t row, int lanes, const Vec* from) {
-    int64_t e = 0;
-    for (; lanes == LANES && e + LANES <= d; e += LANES) {
-        Vec rows[LANES];
-        for (int l = 0; l < LANES; ++l) rows[l] = from[e + l];
-        transpose(rows);
-        for (int l = 0; l < LANES; ++l) std::memcpy(out + (row + l) * d + e, &rows[l], sizeof(Vec));
-    }
-    for (; e < d; ++e)
-        for (int l = 0; l < lanes; ++l) out[(row + l) * d + e] = from[e][l];
 }
 
 // z of LANES rows, and its norms.
@@ -152,30 +156,35 @@ void product_pass(const VectorJob& job, int64_t begin, int64_t end, int64_t* tot
     flush();
 }
 
-// B coordinates of a rotation at once, so that they share a record's loads; each sum runs over j in order, whatever B is.
-template <int B> INLINE void turn(const RotateJob& job, const Vec* y, Vec* z, int64_t at) {
-    Vec sums[B] = {};
-    for (int64_t j = 0; j < job.d; ++j) {
-        const Vec v = y[j];
-        const double* axis = job.axes + j * job.d + at;
-        for (int b = 0; b < B; ++b) sums[b] += v * axis[b];
-    }
-    for (int b = 0; b < B; ++b) z[at + b] = sums[b];
+// A rotation of a few rows: C vectors of coordinates at once, so that all rows share a load of the axes. Each sum runs
+// over j in order, whatever C is.
+constexpr int TURNED = 4, WIDEST = 6;  // rows, and vectors: their sums stay in registers
+template <int C> INLINE void turn(const Vec* axes, int64_t pad, const double* y, int64_t d, Vec* z) {
+    Vec sums[TURNED][C] = {};
+    for (int64_t j = 0; j < d; ++j)
+        for (int r = 0; r < TURNED; ++r)
+            for (int c = 0; c < C; ++c) sums[r][c] += y[r * d + j] * axes[j * pad + c];
+    for (int r = 0; r < TURNED; ++r)
+        for (int c = 0; c < C; ++c) z[r * pad + c] = sums[r][c];
+}
+template <int C = WIDEST> INLINE void turn_up_to(int64_t left, const Vec* axes, int64_t pad, const double* y, int64_t d, Vec* z) {
+    if (C == 1 || left >= C) return turn<C>(axes, pad, y, d, z);
+    if constexpr (C > 1) turn_up_to<C - 1>(left, axes, pad, y, d, z);
 }
 
-// `out` may be y itself: LANES rows are read before any of them is written.
+// `out` may be y itself: rows are read before any of them is written.
 void rotate_pass(const RotateJob& job, int64_t begin, int64_t end) {
-    const int64_t d = job.d;
-    auto y = buffer<Vec>(d + LANES), z = buffer<Vec>(d);
-    for (int64_t row = begin; row < end; row += LANES) {
-        const int lanes = int(std::min<int64_t>(LANES, end - row));
-        load_rows(y.get(), job, row, lanes);
-        for (int64_t j = 0; j < d; ++j) y[j] -= job.center[j];
-        int64_t at = 0;
-        for (; at + 8 <= d; at += 8) turn<8>(job, y.get(), z.get(), at);
-        for (; at + 4 <= d; at += 4) turn<4>(job, y.get(), z.get(), at);
-        for (; at < d; ++at) turn<1>(job, y.get(), z.get(), at);
-        store_rows(job.out, d, row, lanes, z.get());
+    const int64_t d = job.d, pad = (d + LANES - 1) / LANES;
+    auto axes = buffer<Vec>(d * pad), z = buffer<Vec>(TURNED * pad);
+    auto y = buffer<double>(TURNED * d);
+    for (int64_t j = 0; j < d; ++j) std::memcpy(axes.get() + j * pad, job.axes + j * d, d * sizeof(double));
+    for (int64_t row = begin; row < end; row += TURNED) {
+        const int64_t rows = std::min<int64_t>(TURNED, end - row);
+        for (int64_t r = 0; r < rows; ++r)
+            for (int64_t j = 0; j < d; ++j) y[r * d + j] = job.y[(row + r) * job.pitch + j] - job.center[j];
+        for (int64_t at = 0; at < pad; at += WIDEST)
+            turn_up_to(pad - at, axes.get() + at, pad, y.get(), d, z.get() + at);
+        for (int64_t r = 0; r < rows; ++r) std::memcpy(job.out + (row + r) * d, z.get() + r * pad, d * sizeof(double));
     }
 }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spdp import choices
-from spdp.errors import DataError, LedgerError
+from spdp.errors import DataError, LedgerError, reason
 
 if TYPE_CHECKING:
     from spdp.privacy.ledger import Ledger
@@ -239,7 +239,7 @@ def load_matrix(center: Path | None) -> Any:
     try:
         matrix = np.load(center, allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
-        raise DataError(f"{center}: cannot be read as a matrix, .npy ({error})") from None
+        raise DataError(f"{center}: cannot be read as a matrix, .npy ({reason(error)})") from None
     if not isinstance(matrix, np.ndarray) or matrix.dtype.kind not in "iufc":
         raise DataError(f"{center}: does not hold a matrix of numbers, .npy")
     return matrix

@@ -128,7 +128,7 @@ def bind(
     key: options.ArrayName = None,
     order: options.Order = None,
     mask: options.Mask = None,
-    groups_column: options.GroupsColumn = None,
+    groups_column: options.PersonColumn = None,
     label_column: options.LabelColumn = None,
     entries: options.Entries = None,
 ) -> None:

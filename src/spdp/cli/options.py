@@ -41,6 +41,7 @@ __all__ = [
     "OnInvalid",
     "Order",
     "PerFile",
+    "PersonColumn",
     "Plot",
     "Radius",
     "Reference",
@@ -93,6 +94,12 @@ GroupsColumn = Annotated[
         metavar="NAME",
         help="Column of a table that says whose a row is; with --groups, the array or column "
         "of that file.",
+    ),
+]
+PersonColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--groups-column", metavar="NAME", help="Column of a table that says whose a row is."
     ),
 ]
 LabelColumn = Annotated[
@@ -204,7 +211,10 @@ Label = Annotated[
 Directory = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="DIR", help="Directory for mean.npy and certificate.json."
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="Directory for what is released, .npy, and certificate.json.",
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there already.")]

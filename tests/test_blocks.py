@@ -167,7 +167,7 @@ def test_complex_records_are_for_charts_that_take_them(random_spd):
     assert [part.stack.dtype.str for part in taken] == ["<f8", "<c8", "<c16"]
     assert not any(part.fault for part in taken)
     options = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN}
-    with pytest.raises(InvalidMatrixError, match="^matrix 1 has dtype complex64; .*'hermitian'"):
+    with pytest.raises(InvalidMatrixError, match="^X: matrix 1 has dtype complex64; .*'hermitian'"):
         private_mean(odd, **options)
     private_mean(odd, on_invalid="center", **options)
     for data in (X * 1j, [as_source(X), as_source(X * 1j)]):

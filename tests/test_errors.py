@@ -49,7 +49,7 @@ def test_every_option_that_a_message_names_exists_on_the_command_line():
     ("words", "message"),
     [
         (("--epsilon", "-1", "--delta", "1e-6", "--radius", "1"), "--epsilon must be finite"),
-        (("--epsilon", "1", "--delta", "2", "--radius", "1"), "--delta must lie strictly"),
+        (("--epsilon", "1", "--delta", "2", "--radius", "1"), "--delta must lie between 0 and 1"),
         (("--epsilon", "1", "--delta", "0", "--radius", "-1"), "--radius must be a positive"),
         (("--epsilon", "1", "--delta", "0", "--correlation", "2"), "--correlation must be smaller"),
         (("--epsilon", "1", "--delta", "0", "--eigenvalues", "2", "1"), "LOW must be smaller than"),

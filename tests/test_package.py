@@ -63,3 +63,8 @@ def test_every_public_name_has_an_example():
         names |= {(module, name) for name in module.__all__}
     found = {name: getattr(module, name).__doc__ for module, name in names}
     assert {name for name, text in found.items() if ">>>" not in text} == {"BudgetExceeded"}
+
+
+def test_dir_shows_what_is_offered():
+    assert set(spdp.__all__) <= set(dir(spdp))
+    assert not {"Any", "import_module"} & set(dir(spdp))

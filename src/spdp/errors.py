@@ -19,6 +19,7 @@ __all__ = [
     "SlowBuild",
     "TooNoisy",
     "named",
+    "reason",
     "spelt",
 ]
 
@@ -37,6 +38,11 @@ def named(name: str, value: str | None = None) -> str:
 def spelt(message: str, spell: Spell) -> str:
     """A message whose options are spelt by ``spell(name, value)``."""
     return MARKED.sub(lambda found: spell(found[1], found[2]), message)
+
+
+def reason(error: Exception) -> str:
+    """What went wrong with a file, without the system's number and the file's name."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def _in_python(name: str, value: str | None) -> str:

@@ -70,10 +70,7 @@ def check_status(
         raise invalid_matrix(describe_fault(int(status[first]), A[index], low), index)
 
 
-def invalid_matrix(
-    fault: str, index: tuple[int, ...], advice: str = "", ask: tuple[str, ...] = ()
-) -> InvalidMatrixError:
-    """The error for a matrix, named by its index, and what may help."""
+def invalid_matrix(fault: str, index: tuple[int, ...]) -> InvalidMatrixError:
+    """The error for a matrix, named by its index."""
     place = f" {index[0]}" if len(index) == 1 else f" {index}" if index else ""
-    message = f"{'' if index else 'the '}matrix{place} {fault}" + (advice and f"; {advice}")
-    return InvalidMatrixError(message, index, ask=ask)
+    return InvalidMatrixError(f"{'' if index else 'the '}matrix{place} {fault}", index)

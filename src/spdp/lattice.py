@@ -18,7 +18,7 @@ curator before any noise is drawn. (2) S = Σ q is exact in int64 (at most 2³²
 *Assumed.* The domain is public, and the size of the matrices.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,17 @@ from spdp.kernels.place import home
 __all__ = ["RECORD_NORM", "encode", "exact_sum", "quantize"]
 
 Ints = NDArray[np.int64]
-Fault = tuple[int, str] | None  # place in a block of the first unusable record, and why
+
+
+class Unusable(NamedTuple):
+    """The first unusable record of a block, for the holder of the data."""
+
+    place: int  # in the block
+    why: str
+    remedy: str = ""  # of its own; else that of unusable matrices
+
+
+Fault = Unusable | None
 
 MAX_RECORDS = 1 << 32
 LARGEST = 2.0**62  # of a quantised summary
@@ -74,7 +84,7 @@ def encode(X: Any, domain: Domain, chart: Chart = LOGEUCLID) -> Ints:
         q[slice(None) if part.places is None else part.places] = home(rows)
         fault = first_fault(fault, fault_of(part, status))
     if fault is not None:
-        raise invalid_matrix(fault[1], (fault[0],))
+        raise invalid_matrix(fault.why, (fault.place,))
     return q
 
 
@@ -100,7 +110,7 @@ def exact_sum(X: Any, domain: Domain, on_invalid: str = "raise", chart: Chart = 
         region, explain = domain.region(shape[-1], chart), policy is OnInvalid.RAISE
         part, m, fault = sum_block(block, chart, region, shape, explain=explain)
         if fault is not None:
-            raise invalid_matrix(fault[1], (n + fault[0],))
+            raise invalid_matrix(fault.why, (n + fault.place,))
         total, n = part if total is None else total + part, n + m
         if n > MAX_RECORDS:
             raise DataError("more than 2**32 records; sums would no longer be exact")
@@ -139,12 +149,12 @@ def fault_of(part: Part, status: Codes, explain: bool = True) -> Fault:
         return None
     first = int(np.flatnonzero(status)[0])
     text = part.fault or describe_fault(int(status[first]), part.stack[first])
-    return part.place(first), text
+    return Unusable(part.place(first), text)
 
 
 def first_fault(a: Fault, b: Fault) -> Fault:
     """The one of two faults that comes first in the block."""
-    return a if b is None or (a is not None and a[0] < b[0]) else b
+    return a if b is None or (a is not None and a.place < b.place) else b
 
 
 def quantize(y: NDArray[np.float64], step: float) -> Ints:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from spdp.errors import DataError
+from spdp.errors import DataError, reason
 from spdp.verification import Check
 
 __all__ = ["check_signature", "sign"]
@@ -64,7 +64,7 @@ def _ed25519(path: str | Path, *, private: bool) -> Any:
         data = Path(path).read_bytes()
         key = load_pem_private_key(data, None) if private else load_pem_public_key(data)
     except (OSError, ValueError, TypeError) as error:
-        raise DataError(f"{path}: cannot be read as a PEM key ({error})") from None
+        raise DataError(f"{path}: cannot be read as a PEM key ({reason(error)})") from None
     if not isinstance(key, wanted):
         raise DataError(f"{path}: not an Ed25519 {'private' if private else 'public'} key")
     return key

@@ -124,7 +124,7 @@ def test_unusable_records_are_named_or_are_the_centre(X, message, record):
     data = [*X[:20], record]
     with pytest.raises(InvalidMatrixError) as refused:
         private_mean(data, **OPTIONS)
-    assert str(refused.value).startswith(f"matrix 20 {message}")
+    assert str(refused.value).startswith(f"X: matrix 20 {message}")
     total = exact_sum(data, DOMAIN, "center", CHART)
     np.testing.assert_array_equal(total, exact_sum(X[:20], DOMAIN, chart=CHART))
 

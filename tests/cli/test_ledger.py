@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spdp import Ledger, Release
+from spdp.privacy import gaussian_epsilon
 
 MEAN = ("mean", "data.npy", "--delta", "1e-6", "--radius", "2", "--ledger", "a.ledger")
 KEY = "0123456789abcdef"
@@ -124,3 +125,27 @@ def test_whose_data_an_entry_protects_is_shown(run, data, ledger, budget):
     head, row = run("ledger", "export", ledger)[1].splitlines()
     assert dict(zip(head.split(","), row.split(","), strict=True))["unit"] == "record"
     assert json.loads(run("ledger", "show", ledger, "--json")[1])["unit"] == "record"
+
+
+def test_what_was_released_and_its_own_epsilon_are_shown(run, data, ledger, budget):
+    """At the ledger's δ, for which the same noise is worth another ε than was asked."""
+    words = (data, "--radius", "2", "--epsilon", "0.5", "--delta", "1e-7", "--ledger", ledger)
+    assert run("stats", "spread", *words)[0] == 0
+    account = Ledger(ledger)
+    account.spend(mechanism="tangent-gaussian", mu=0.01)
+    account.spend(mechanism="riemannian-laplace", pure=0.05)
+    code, out, _ = run("ledger", "export", ledger)
+    assert code == 0
+    done, pending, pure = csv.DictReader(io.StringIO(out))
+    alone = gaussian_epsilon(account.delta, float(done["mu"]))
+    assert (done["statistic"], pending["statistic"]) == ("dispersion", "")
+    assert float(done["epsilon_alone"]) == pytest.approx(alone)
+    assert float(done["epsilon_alone"]) != pytest.approx(0.5, rel=0.01)
+    assert float(pure["epsilon_alone"]) == 0.05
+    assert float(done["at_delta"]) == account.delta
+    shown = " ".join(run("ledger", "history", ledger)[1].split())
+    assert f"{alone:.4g}" in shown
+    assert "dispersion" in shown
+    left = account.remaining()["epsilon"]
+    shown = " ".join(run("ledger", "show", ledger)[1].split())
+    assert f"a Gaussian release with ε = {left:.4g} at δ = {account.delta:g}" in shown

@@ -49,6 +49,35 @@ def test_help_of_each_command_explains_every_option(run):
             assert spelling in out, (path, option.name)
 
 
+def test_help_speaks_of_options_that_a_command_has(run):
+    """The directory of a comparison holds no mean.npy; public data need no --groups."""
+    for words in (("reference",), ("ledger", "bind"), ("stats", "compare")):
+        out = run(*words, "--help")[1]
+        assert "mean.npy" not in out
+        named = set(re.findall(r"--groups\b(?!-)", out))
+        assert not named or re.search(r"^ *--groups ", out, re.M)
+
+
+def test_files_that_are_not_there_are_named_in_words(refused, data, ledger, budget):
+    pytest.importorskip("cryptography")
+    words = ("mean", data, *budget, "--radius", "2", "--ledger", ledger, "-o", "out")
+    for option in ("--reference", "--sign", "--center"):
+        err = refused(3, "absent", *words, option, "absent")
+        assert "(No such file or directory)" in err
+        assert "Errno" not in err
+
+
+def test_delta_may_be_zero(refused, data, budget):
+    words = ("mean", data, "--epsilon", "1", "--radius", "2", "--delta", "1.5")
+    refused(2, "--delta must lie between 0 and 1, and above 0 for Gaussian noise, got 1.5", *words)
+
+
+def test_an_array_that_holds_no_matrices_has_the_shape_it_has(refused, tmp_path, budget):
+    np.save(tmp_path / "flat.npy", np.zeros((30, 36)))
+    words = ("mean", "flat.npy", *budget, "--radius", "2")
+    refused(3, "flat.npy: array of shape (30, 36); expected (n, k, k)", *words)
+
+
 def test_help_names_every_format_and_order(run):
     from spdp.data.formats import SUFFIXES, TENSOR_ORDERS
 

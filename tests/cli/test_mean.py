@@ -104,7 +104,8 @@ def test_bad_data_write_nothing(run, refused, tmp_path, budget):
     X[3, 0, 0] = -1.0
     np.save(tmp_path / "bad.npy", X)
     words = ("mean", "bad.npy", *budget, "--radius", "1", "-o", "out")
-    refused(3, "matrix 3 is not positive definite: smallest eigenvalue -1", *words)
+    what = "bad.npy: matrix 3 is not positive definite: smallest eigenvalue -1; "
+    refused(3, f"{what}--on-invalid center counts such records as the domain's centre", *words)
     assert run(*words, "--on-invalid", "center")[0] == 0
 
 

@@ -133,7 +133,8 @@ class TestVoxels:
 
     def test_units_that_do_not_fit(self, refused, study, budget):
         words = ("mean", *budget, *BOUNDS)
-        refused(2, "nothing says whose its records are", *words, "all.npy", "--unit", "person")
+        what = "nothing says whose its records are. If persons have one each: leave it out"
+        refused(2, what, *words, "all.npy", "--unit", "person")
         refused(2, "it is read per record", *words, "all.npy", "--unit", "voxel")
         persons = ("images", "--order", "fsl", "--per-file")
         refused(2, "it is read per person", *words, *persons, "--unit", "voxel")

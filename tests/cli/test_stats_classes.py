@@ -67,7 +67,9 @@ def test_a_ledger_keeps_all_arrays(run, data, labels, tmp_path, budget):
 def test_what_is_wrong_is_said_before_anything_is_paid(refused, data, labels, tmp_path, budget):
     np.save(tmp_path / "bad.npy", np.zeros((3, 2)))
     options = ("--labels", labels, "--classes")
-    refused(3, "none of the classes", *words(data, budget, *options, "a,b"))
+    what = f"{data}: matrix 0 has label 0 in {labels}, which is none of the classes; name all "
+    remedy = "labels in --classes, or pass --on-invalid center: such records count in no class"
+    refused(3, what + remedy, *words(data, budget, *options, "a,b"))
     refused(2, "twice", *words(data, budget, *options, "1,1"))
     refused(
         2,
@@ -76,6 +78,45 @@ def test_what_is_wrong_is_said_before_anything_is_paid(refused, data, labels, tm
     )
     refused(3, "one number or text", *words(data, budget, "--labels", "bad.npy", "--classes", "0"))
     refused(
-        3, "no.npy: cannot be read", *words(data, budget, "--labels", "no.npy", "--classes", "0")
+        3,
+        "no.npy: cannot be read as labels (No such file or directory)",
+        *words(data, budget, "--labels", "no.npy", "--classes", "0"),
     )
     refused(3, "has label 1", *words(data, budget, *options, "0"))
+
+
+def test_labels_are_named_by_their_file_where_they_are_too_few(refused, data, tmp_path, budget):
+    np.save(tmp_path / "few.npy", np.zeros(2998, int))
+    (tmp_path / "few.txt").write_text("a\n" * 2998)
+    for file in ("few.npy", "few.txt"):
+        options = ("--labels", file, "--classes", "0,1")
+        refused(3, f"{file}: 2,998 labels for 3,000 records", *words(data, budget, *options))
+
+
+def test_records_of_other_classes_count_in_none(run, data, tmp_path, budget):
+    """Two of three classes, over all records: n is that of all."""
+    np.save(tmp_path / "y.npy", np.array(["A", "B", "C"])[np.arange(3000) % 3])
+    options = ("--labels", "y.npy", "--classes", "A,B", "--on-invalid", "center", "--json")
+    code, out, err = run(*words(data, budget, *options))
+    assert (code, err) == (0, "")
+    result = json.loads(out)
+    assert result["certificate"]["n"] == 3000
+    np.testing.assert_allclose(result["values"]["counts"], [1000, 1000], atol=150)
+
+
+def test_labels_of_an_npz_are_named_as_groups_are(run, refused, data, labels, tmp_path, budget):
+    y = np.load(tmp_path / labels)
+    np.savez(tmp_path / "one.npz", y=y)
+    np.savez(tmp_path / "two.npz", y=y, other=y[:5])
+    (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04")
+    for options in (("one.npz",), ("two.npz", "--label-column", "y")):
+        asked = words(data, budget, "--labels", *options, "--classes", "0,1")
+        assert run(*asked)[::2] == (0, "")
+    for what, *options in (
+        ("two.npz: which array? It holds y, other (pass --label-column)", "two.npz"),
+        ("two.npz: no array 'z'; It holds y, other", "two.npz", "--label-column", "z"),
+        ("broken.npz: cannot be read as labels", "broken.npz"),
+    ):
+        refused(3, what, *words(data, budget, "--labels", *options, "--classes", "0,1"))
+    asked = words(data, budget, "--labels", labels, "--label-column", "y", "--classes", "0,1")
+    refused(2, "y.npy: is no .npz, so that --label-column has no meaning", *asked)

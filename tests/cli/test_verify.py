@@ -1,9 +1,10 @@
 import json
+import re
 
 import numpy as np
 import pytest
 
-from spdp import Ball, private_mean
+from spdp import Ball, Release, private_mean
 
 
 @pytest.fixture
@@ -41,9 +42,31 @@ def test_an_edited_certificate_fails(run, published, field):
     file.write_text(json.dumps({**content, field: EDITS[field]}))
     code, out, err = run("verify", "out")
     assert (code, err) == (6, "")
-    assert "FAILED" in out
+    assert "FAILED (seal): do not rely" in out
     assert "Not proven" not in out
     assert run("verify", "out", "--json")[0] == 6
+
+
+def test_what_failed_is_shown_first_and_by_name(run, data, published, tmp_path):
+    """Of what passed a summary tells; --all and --json list it all."""
+    checks = json.loads(run("verify", "out", "--json")[1])
+    lines = run("verify", "out")[1].splitlines()
+    assert len(lines) < 20 < len(checks)
+    assert any(f"{len(checks) - 2} more" in line and "--all lists them" in line for line in lines)
+    every = run("verify", "out", "--all")[1]
+    assert all(check["check"] in every for check in checks)
+    X = np.load(data)
+    release = private_mean(X, epsilon=1.0, delta=1e-6, domain=Ball(2.0), random_state=0)
+    fields = dict(release.certificate) | {"delta": 1e-5, "private": True}
+    Release(release.values, fields).save(tmp_path / "forged")
+    code, out, _ = run("verify", tmp_path / "forged")
+    assert code == 6
+    names = re.search(r"Verification FAILED \((.*?)\): do not rely", " ".join(out.split()))[1]
+    assert {"private", "delta"} <= set(names.split(", "))
+    shown = [line.split("│")[1].strip() for line in out.splitlines() if line.startswith("│")]
+    marks = [mark for mark in shown if mark]
+    assert marks == sorted(marks)  # FAILED before ok
+    assert "ok" in marks
 
 
 def test_another_matrix_fails(run, published):

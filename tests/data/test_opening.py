@@ -203,7 +203,9 @@ def test_a_listed_person_without_records_is_the_centre(folder):
     for method in ("oneshot", "adaptive"):
         np.testing.assert_array_equal(found["none", method], found["bad", method])
     np.save(folder / "s1.npy", X[:0])
-    with pytest.raises(InvalidMatrixError, match=r"s1\.npy; the file holds no records"):
+    with pytest.raises(
+        InvalidMatrixError, match=r"s1\.npy: matrix 0 .*; the file holds no records"
+    ):
         private_mean(open_records(file), **budget)
 
 
@@ -235,7 +237,7 @@ def test_an_unusable_record_is_named_with_its_file(folder):
     bad = np.load(folder / "s2.npy")
     bad[1] *= -1
     np.save(folder / "s2.npy", bad)
-    with pytest.raises(InvalidMatrixError, match=r"matrix 7 is .*matrix 1 of .*s2\.npy") as error:
+    with pytest.raises(InvalidMatrixError, match=r"s2\.npy: matrix 1 is not") as error:
         LatticeSum.of(open_records(folder), DOMAIN)
     assert error.value.index == (7,)
 

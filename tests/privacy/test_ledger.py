@@ -461,6 +461,23 @@ def test_every_way_to_spend(tmp_path):
     assert "fingerprint" not in json.dumps(certificate)
 
 
+def test_a_path_is_no_ledger():
+    """Whatever takes a ledger says how to open one."""
+    options = {"epsilon": 1.0, "delta": 1e-6, "domain": Ball(3.0), "ledger": "h.ledger"}
+    mean = spdp.PrivateFrechetMean(epsilon=1.0, delta=1e-6, domain=Ball(3.0), ledger="h.ledger")
+    laplace = spdp.RiemannianLaplace(epsilon=1.0, sensitivity=1.0)
+    for ask in (
+        lambda: spdp.private_mean(X, **options),
+        lambda: spdp.private_mean(X, mechanism="gaussian", **options),
+        lambda: spdp.private_dispersion(X, **options),
+        lambda: mean.fit(X),
+        lambda: mean.partial_fit(X).release(),
+        lambda: laplace.release(X[0], ledger="h.ledger"),
+    ):
+        with pytest.raises(ParameterError, match=r"ledger must be a Ledger, got 'h.ledger'.*path"):
+            ask()
+
+
 def test_failures_spend_nothing(ledger):
     bad = X.copy()
     bad[3] = np.nan

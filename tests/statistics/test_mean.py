@@ -140,7 +140,9 @@ def test_add_remove_protects_the_count(X):
 def test_bad_records(X):
     Y = X.copy()
     Y[7] = np.nan
-    with pytest.raises(InvalidMatrixError, match="matrix 7 is not finite"):
+    with pytest.raises(
+        InvalidMatrixError, match=r"X: matrix 7 is not finite.*; on_invalid='center' counts"
+    ):
         private_mean(Y, epsilon=1.0, delta=1e-5, domain=BOUNDS)
     a = private_mean(Y, epsilon=1.0, delta=1e-5, domain=BOUNDS, on_invalid="center", random_state=0)
     Y[7] = np.sqrt(0.05 * 20.0) * np.eye(3)

@@ -1,7 +1,7 @@
 """Options that belong together, as dataclasses: commands take one as a parameter."""
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,11 +40,13 @@ class Bounds:
         """The set that the options describe; a ball is around the matrix of a file."""
         from spdp.domain import Ball, CorrelationBounds, EigenvalueBounds, TraceBounds
 
-        if sum(bound is not None for bound in astuple(self)) != 1:
+        given = [f"--{name}" for name, bound in asdict(self).items() if bound is not None]
+        if len(given) != 1:
+            both = f"got {' and '.join(given)}; " if given else ""
             raise ParameterError(
-                "pass one of --eigenvalues LOW HIGH, --trace LOW TRACE, --correlation SHRINKAGE "
-                "and --radius R: the public set that every record is forced into. It must come "
-                "from public knowledge; bounds computed from the data would leak the data."
+                f"{both}pass one of --eigenvalues LOW HIGH, --trace LOW TRACE, --correlation "
+                "SHRINKAGE and --radius R: the public set that every record is forced into. It "
+                "must come from public knowledge; bounds computed from the data would leak them."
             )
         if center is not None and self.radius is None:
             raise ParameterError("--center goes with --radius")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError, ParameterError, reason
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,7 @@ def load_images(path: Path, key: str | None = None) -> "NDArray[Any]":
     except (DataError, ParameterError):
         raise
     except Exception as error:
-        raise DataError(f"{path}: cannot be read, it may be damaged ({error})") from None
+        raise DataError(f"{path}: cannot be read, it may be damaged ({reason(error)})") from None
 
 
 def _file(path: Path, key: str | None) -> "NDArray[Any]":
@@ -88,4 +88,4 @@ def _picture(file: Path) -> "NDArray[Any]":
         with Image.open(file) as picture:
             return np.asarray(picture.convert("L" if picture.mode in GRAY_MODES else "RGB"))
     except OSError as error:
-        raise DataError(f"{file}: cannot be read as a picture ({error})") from None
+        raise DataError(f"{file}: cannot be read as a picture ({reason(error)})") from None

@@ -84,29 +84,35 @@ def _show(file: Path, state: dict[str, Any]) -> None:
 
 def history(ledger: File, as_json: options.Json = False) -> None:
     """List the releases."""
-    entries = options.open_ledger(ledger).history()
+    account = options.open_ledger(ledger)
+    entries, delta = account.history(), account.delta
     if as_json:
         print_json(entries)
         return
+    from rich import box
     from rich.table import Table
 
-    from spdp.privacy.ledger_words import COLUMNS as SHOWN
-    from spdp.privacy.ledger_words import entry_cells
+    from spdp.privacy.ledger_words import columns_of, entry_cells
 
-    table = Table()
-    for name in SHOWN:
-        table.add_column(name, no_wrap=name != "label", overflow="fold", min_width=5)
+    table = Table(box=box.SIMPLE, padding=0, pad_edge=False)
+    for name in columns_of(delta):
+        table.add_column(name, overflow="fold", min_width=6, max_width=9 if "ε" in name else None)
     for entry in entries:
-        table.add_row(*map(printable, entry_cells(entry)))
+        table.add_row(*map(printable, entry_cells(entry, delta)))
     console().print(table)
 
 
 def export(ledger: File) -> None:
     """Print the history as CSV."""
-    entries = options.open_ledger(ledger).history()
+    from spdp.privacy.ledger_words import epsilon_alone, statistic_of
+
+    account = options.open_ledger(ledger)
+    entries, delta = account.history(), account.delta
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(COLUMNS.values())
-    writer.writerows([_cell(entry[name]) for name in COLUMNS] for entry in entries)
+    writer.writerow([*COLUMNS.values(), "statistic", "epsilon_alone", "at_delta"])
+    for entry in entries:
+        said = [statistic_of(entry), epsilon_alone(entry, delta), delta]
+        writer.writerow(map(_cell, [*(entry[name] for name in COLUMNS), *said]))
 
 
 def _cell(value: Any) -> Any:
@@ -122,7 +128,7 @@ def bind(
     key: options.ArrayName = None,
     order: options.Order = None,
     mask: options.Mask = None,
-    groups_column: options.GroupsColumn = None,
+    groups_column: options.PersonColumn = None,
     label_column: options.LabelColumn = None,
     entries: options.Entries = None,
 ) -> None:

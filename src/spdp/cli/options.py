@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spdp import choices
-from spdp.errors import DataError, LedgerError
+from spdp.errors import DataError, LedgerError, reason
 
 if TYPE_CHECKING:
     from spdp.privacy.ledger import Ledger
@@ -41,6 +41,7 @@ __all__ = [
     "OnInvalid",
     "Order",
     "PerFile",
+    "PersonColumn",
     "Plot",
     "Radius",
     "Reference",
@@ -93,6 +94,12 @@ GroupsColumn = Annotated[
         metavar="NAME",
         help="Column of a table that says whose a row is; with --groups, the array or column "
         "of that file.",
+    ),
+]
+PersonColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--groups-column", metavar="NAME", help="Column of a table that says whose a row is."
     ),
 ]
 LabelColumn = Annotated[
@@ -204,7 +211,10 @@ Label = Annotated[
 Directory = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="DIR", help="Directory for mean.npy and certificate.json."
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="Directory for what is released, .npy, and certificate.json.",
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there already.")]
@@ -239,7 +249,7 @@ def load_matrix(center: Path | None) -> Any:
     try:
         matrix = np.load(center, allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
-        raise DataError(f"{center}: cannot be read as a matrix, .npy ({error})") from None
+        raise DataError(f"{center}: cannot be read as a matrix, .npy ({reason(error)})") from None
     if not isinstance(matrix, np.ndarray) or matrix.dtype.kind not in "iufc":
         raise DataError(f"{center}: does not hold a matrix of numbers, .npy")
     return matrix

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdp.cli import options
 from spdp.cli.spelling import in_words, printable
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError, ParameterError, reason
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -235,7 +235,7 @@ def row_names(text: str | None) -> list[str] | None:
         listed = Path(text).is_file()
         lines = Path(text).read_text("utf-8-sig").splitlines() if listed else text.split(",")
     except (OSError, UnicodeError) as error:
-        raise DataError(f"{text}: cannot be read as names, one a line ({error})") from None
+        raise DataError(f"{text}: cannot be read as names, one a line ({reason(error)})") from None
     return [line.strip() for line in lines if line.strip()]
 
 

@@ -93,8 +93,9 @@ def _check_unit(source: "Source", unit: Unit | None) -> None:
         )
     if unit is Unit.PERSON and source.unit is not unit:
         raise ParameterError(
-            f"{source.name}: --unit person, but nothing says whose its {source.unit}s are; "
-            "--per-file, --groups, --groups-column or a manifest would"
+            f"{source.name}: --unit person, but nothing says whose its {source.unit}s are. "
+            "If persons have one each: leave it out; if not, say whose they are by --per-file, "
+            "--groups, --groups-column or a manifest"
         )
     if unit is not None and source.unit is not unit:
         raise ParameterError(f"{source.name}: --unit {unit}, but it is read per {source.unit}")

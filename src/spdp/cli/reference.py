@@ -27,7 +27,7 @@ def reference(
     key: options.ArrayName = None,
     order: options.Order = None,
     mask: options.Mask = None,
-    groups_column: options.GroupsColumn = None,
+    groups_column: options.PersonColumn = None,
     label_column: options.LabelColumn = None,
     entries: options.Entries = None,
     as_json: options.Json = False,

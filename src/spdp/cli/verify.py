@@ -1,5 +1,6 @@
 """``spdp verify``: was a release edited, and do its numbers agree with each other?"""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +19,7 @@ __all__ = ["verify"]
 SEALED = "the matrix and its certificate are what was sealed"
 PASSED = "Verified: the release was not edited, and its numbers agree."
 SIMULATED = "a seeded simulation, NOT private: not to be published as a private release"
-FAILED = "Verification FAILED: do not rely on this release."
+FAILED = "Verification FAILED ({names}): do not rely on this release."
 NOT_SIGNED = "Nor who made the release: that takes its maker's public key (pass --key)."
 SAYS_THE_SAME = "drawn anew, it is the same: its words and pictures are those of this release"
 SAYS_ELSE = (
@@ -29,6 +30,8 @@ SAYS_ELSE = (
 NOT_COMPARED = "not covered by the seal, nor compared with what is: {why}"
 OTHER_VERSION = "the release is of another version of spdp"
 Row = tuple[str, bool, str]
+SINGLE = ("seal", "signature", "report.html")  # checks that are shown, always
+MANY = 4  # checks of a kind, from which on the summary counts them
 
 
 def verify(
@@ -37,6 +40,9 @@ def verify(
         Path | None,
         typer.Option(metavar="PUB", help="Public key (PEM) that must have signed it."),
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="List all checks, not those that failed alone.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Check that a release was not edited, and recompute its numbers."""
@@ -45,10 +51,34 @@ def verify(
     if as_json:
         print_json([{"check": name, "ok": ok, "detail": detail} for name, ok, detail in checks])
     else:
-        console().print(_table(directory, checks))
-        console().print(*_limits(key) if passed else [FAILED])
+        console().print(_table(directory, checks if everything else _summary(checks)))
+        console().print(*_limits(key) if passed else [_failure(checks)])
     if not passed:
         raise typer.Exit(VERIFICATION_FAILED)
+
+
+def _failure(checks: list[Row]) -> str:
+    names = dict.fromkeys(printable(name) for name, ok, _ in checks if not ok)
+    return FAILED.format(names=", ".join(names))
+
+
+def _summary(checks: list[Row]) -> list[Row]:
+    """What failed, what there is once, and how many others passed, by their kind."""
+    failed = [row for row in checks if not row[1]]
+    passed = [row for row in checks if row[1]]
+    single = [row for row in passed if row[0] in SINGLE]
+    others = Counter(_kind(name) for name, _, _ in passed if name not in SINGLE)
+    if not others:
+        return [*failed, *single]
+    many = [f"{kind} {count}" for kind, count in others.most_common() if count >= MANY]
+    rest = sum(count for count in others.values() if count < MANY)
+    counted = ", ".join([*many, f"others {rest}"] if rest else many)
+    return [*failed, *single, (f"{others.total()} more", True, f"{counted}; --all lists them")]
+
+
+def _kind(name: str) -> str:
+    """What a check is called without what it is of."""
+    return name.partition(" of ")[0].partition(",")[0]
 
 
 def _limits(key: Path | None) -> list[str]:

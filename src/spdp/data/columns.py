@@ -6,6 +6,7 @@ entry belongs to which record would be a guess.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,10 +19,18 @@ from spdp.data.labels import entries_of
 from spdp.data.source import Advice, Source, is_dask, read_piece
 from spdp.errors import DataError
 
-__all__ = ["COLUMNS", "beside", "owned"]
+__all__ = ["COLUMNS", "Column", "beside", "owned"]
 
 # What columns hold, in words.
 COLUMNS = {"person": "groups", "label": "labels", "x": "covariates"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column, and what messages call the file that it was read from."""
+
+    entries: Any
+    name: str
 
 
 def beside(source: Source, **columns: Any) -> Source:
@@ -30,16 +39,21 @@ def beside(source: Source, **columns: Any) -> Source:
     Parameters
     ----------
     source : Source
-    **columns : array, list or Dask array
+    **columns : array, list, Dask array or Column
         ``person`` says whose a record is, ``label`` what class it has, ``x`` its
         covariates. None leaves a column out. A Dask column has the records' chunks.
     """
     given = {name: column for name, column in columns.items() if column is not None}
     if not given:
         return source
+    files = {name: column.name for name, column in given.items() if isinstance(column, Column)}
+    given |= {name: given[name].entries for name in files}
     arrays = {name: _column(source, name, column) for name, column in given.items()}
     chunks = _zipped_chunks(source, arrays)
-    return source.with_columns(given, lambda: _zipped(source, arrays), chunks)
+    wider = source.with_columns(given, lambda: _zipped(source, arrays), chunks)
+    if files:
+        wider.origins = source.origins | files
+    return wider
 
 
 def owned(source: Source, **owner: Any) -> Source:

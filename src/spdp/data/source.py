@@ -40,6 +40,7 @@ class Advice(NamedTuple):
 
     text: str = ""
     ask: tuple[str, ...] = ()  # options that may help
+    of: tuple[str, int] | None = None  # the part it lies in, and its place there
 
 
 class Source:
@@ -73,6 +74,8 @@ class Source:
     advise : callable, optional
         ``advise(i)`` is the :class:`Advice` that goes with an error about record i. It
         may look at the data: it is asked where such errors are raised, never else.
+    origins : dict
+        Files that columns were read from, for messages: name of a column to name.
     device : bool
         Whether its blocks lie on a GPU.
     memory : int
@@ -111,6 +114,7 @@ class Source:
         self.advise = advise or (lambda i: Advice())
         self.device = device
         self.memory = memory
+        self.origins: dict[str, str] = {}
         self._started = False
 
     def __repr__(self) -> str:
@@ -232,8 +236,8 @@ def _by_part(parts: Sequence[Source]) -> Callable[[int], Advice]:
             return Advice()
         place = min(bisect_right(starts, i), len(parts)) - 1
         part, inside = parts[place], i - starts[place]
-        text, ask = part.advise(inside)
-        return Advice(f"it is matrix {inside} of {part.name}" + (text and f"; {text}"), ask)
+        advice = part.advise(inside)
+        return advice._replace(of=advice.of or (part.name, inside))
 
     return advise
 

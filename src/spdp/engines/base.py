@@ -16,19 +16,19 @@ from spdp.choices import OnInvalid
 from spdp.data.source import Source
 from spdp.engines.people import HeldPeople, People, cells_of
 from spdp.engines.task import Array, Held, Ints, Task, Totals, totals_of
-from spdp.errors import DataError
-from spdp.faults import invalid_matrix
+from spdp.errors import DataError, InvalidMatrixError, named
 from spdp.kernels import Region
-from spdp.lattice import MAX_RECORDS
+from spdp.lattice import MAX_RECORDS, Unusable
 from spdp.privacy.ledger import Ledger, fingerprint_text
 from spdp.progress import track
 from spdp.queries import Query
 
-__all__ = ["KEEP_BYTES", "Engine", "Held", "collect"]
+__all__ = ["KEEP_BYTES", "Engine", "Held", "collect", "unusable_record"]
 
 # Vectors kept for a search; of more records it looks at every 2nd, 4th, … block. Where
 # records lie in memory their vectors may take as much, up to so many times this.
 KEEP_BYTES, IN_MEMORY = 160 << 20, 4
+CENTRED = f"{named('on_invalid', 'center')} counts such records as the domain's centre"
 
 
 class Engine(ABC):
@@ -67,7 +67,17 @@ class Engine(ABC):
             check_kind(source.dtype, chart.kinds, source.name)
         explain = on_invalid is OnInvalid.RAISE
         labels = None if classes is None else tuple(classes)
-        return Task(chart, region, source.shape, source.name, self.kernels, explain, labels, ranges)
+        return Task(
+            chart,
+            region,
+            source.shape,
+            source.name,
+            self.kernels,
+            explain,
+            labels,
+            ranges,
+            files=tuple(source.origins.items()),
+        )
 
     def gather(self, source: Source, task: Task, allow_none: bool = False) -> Held:
         """Vectors to ask queries of: one for each record, or for each person.
@@ -141,6 +151,17 @@ def _nobody(source: Source) -> Block:
     return Block(np.empty((0, *source.shape)), {name: np.empty(0) for name in source.columns})
 
 
+def unusable_record(
+    source: Source, i: int, fault: Unusable, remedy: str = CENTRED
+) -> InvalidMatrixError:
+    """The error for record i: the file it is in, its place there, and what may help."""
+    text, ask, of = source.advise(i)
+    name, place = of or (source.name, i)
+    advice = [fault.remedy] if fault.remedy else [text] if ask else [remedy, text]
+    message = "; ".join(filter(None, [f"{name}: matrix {place} {fault.why}", *advice]))
+    return InvalidMatrixError(message, (i,), ask=() if fault.remedy else ask)
+
+
 def collect(
     source: Source, results: Iterable[Totals], allow_none: bool = False
 ) -> tuple[list[Ints], int]:
@@ -153,7 +174,7 @@ def collect(
     with track("reading records", source.n) as advance:
         for totals, m, fault in results:
             if fault is not None:  # only where the policy is to raise
-                raise invalid_matrix(fault[1], (n + fault[0],), *source.advise(n + fault[0]))
+                raise unusable_record(source, n + fault.place, fault)
             n += m
             if n > MAX_RECORDS:
                 raise DataError(

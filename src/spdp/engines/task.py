@@ -11,10 +11,11 @@ from spdp.blocks import Block, Shape, split
 from spdp.charts import Chart
 from spdp.data.identity import spelt
 from spdp.data.labels import numbers_of, places_of
+from spdp.errors import named
 from spdp.kernels import Region, kernels_for
 from spdp.kernels.place import beside as on_the_side_of
 from spdp.kernels.place import take_rows
-from spdp.lattice import Fault, fault_of, first_fault, sum_block
+from spdp.lattice import Fault, Unusable, fault_of, first_fault, sum_block
 from spdp.queries import Query, Rows, VectorSum
 
 __all__ = [
@@ -47,6 +48,7 @@ class Task(NamedTuple):
     ranges: Array | None = None  # (p, 2), public ranges of covariates
     allow_none: bool = False  # whether no records at all are a dataset, too
     key: int = 0  # of the coins that choose records (:mod:`.coins`)
+    files: tuple[tuple[str, str], ...] = ()  # that columns were read from, for messages
 
 
 class Beside(NamedTuple):
@@ -71,15 +73,33 @@ def beside_of(block: Any, task: Task) -> tuple[Beside, Fault]:
         label = places_of(given, task.classes)
         bad = np.flatnonzero(label < 0) if task.explain else np.empty(0)
         if bad.size:
-            name = given[int(bad[0])]
-            fault = int(bad[0]), f"has label {name!s:.40}, which is none of the classes"
+            fault = _no_class(int(bad[0]), given, task)
     if task.ranges is not None:
         numbers, unread = numbers_of(np.asarray(columns["x"]), len(task.ranges))
         x = _scaled(numbers, task.ranges)
         if task.explain and unread.any():
-            wanted = f"{len(task.ranges)} number(s), one per range"
-            fault = int(np.argmax(unread)), f"has covariates that are not {wanted}"
+            fault = _no_numbers(int(np.argmax(unread)), task)
     return Beside(person, label, x), fault
+
+
+def _no_class(place: int, given: NDArray[Any], task: Task) -> Unusable:
+    file = dict(task.files).get("label")
+    label = f"label {given[place]!s:.40}" + ("" if file is None else f" in {file}")
+    return Unusable(
+        place,
+        f"has {label}, which is none of the classes",
+        f"name all labels in {named('classes')}, or pass {named('on_invalid', 'center')}: such "
+        "records count in no class, and stay among the n records",
+    )
+
+
+def _no_numbers(place: int, task: Task) -> Unusable:
+    assert task.ranges is not None
+    return Unusable(
+        place,
+        f"has covariates that are not {len(task.ranges)} number(s), one per range",
+        f"{named('on_invalid', 'center')} takes the middle of its range for what is no number",
+    )
 
 
 def _scaled(x: Array, ranges: Array) -> Array:

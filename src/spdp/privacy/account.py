@@ -41,7 +41,7 @@ from spdp.choices import Adjacency, Noise, Unit
 from spdp.errors import ParameterError
 from spdp.privacy import noise
 from spdp.privacy.costs import Budget, mu_upward
-from spdp.privacy.ledger import Ledger
+from spdp.privacy.ledger import Ledger, check_ledger
 
 __all__ = ["Account", "Answer", "Seed", "lattice_scale", "noise_scale"]
 
@@ -153,7 +153,7 @@ class Account:
         mechanism: str | None = None,
         unit: Unit | None = Unit.RECORD,
     ) -> None:
-        if ledger is not None and random_state is not None:
+        if check_ledger(ledger) is not None and random_state is not None:
             raise ParameterError(
                 "a seeded simulation is not private and spends no budget: "
                 "leave out the ledger or the seed"

@@ -46,7 +46,10 @@ def check_budget(epsilon: float, delta: float) -> tuple[float, float]:
     """(ε, δ) as floats if 0 ≤ ε ≤ 10⁶ and 0 < δ < 1, or an error that names one."""
     e, d = _check_epsilon(epsilon), real("delta", delta)
     if not 0 < d < 1:
-        raise ParameterError(f"{named('delta')} must lie strictly between 0 and 1, got {delta!r}")
+        raise ParameterError(
+            f"{named('delta')} must lie between 0 and 1, and above 0 for Gaussian noise, "
+            f"got {delta!r}"
+        )
     return e, d
 
 

@@ -26,14 +26,14 @@ from pathlib import Path
 from typing import Any
 
 from spdp.choices import positive
-from spdp.errors import LedgerError, ParameterError
+from spdp.errors import LedgerError, ParameterError, named
 from spdp.plain import plain
 from spdp.privacy.balance import Balance, BudgetExceeded, total_budget
 from spdp.privacy.costs import pure_mu
 from spdp.privacy.fingerprint import checked_key, fingerprint, fingerprint_text
 from spdp.privacy.ledger_view import LedgerView, balance_of
 
-__all__ = ["BudgetExceeded", "Ledger", "LedgerError", "fingerprint_text"]
+__all__ = ["BudgetExceeded", "Ledger", "LedgerError", "check_ledger", "fingerprint_text"]
 
 
 class Ledger(LedgerView):
@@ -252,6 +252,19 @@ class Ledger(LedgerView):
         """Refuse data that are not those the ledger is bound to."""
         if not hmac.compare_digest(mark, str(self._fingerprint())):
             raise LedgerError(f"{self.path}: {name} is not the data this ledger is bound to")
+
+
+def check_ledger(ledger: Any) -> Ledger | None:
+    """The ledger a release is given, if any, or an error that says how to open one.
+
+    A path is not opened in passing: a ledger is opened with its key, and once.
+    """
+    if ledger is None or isinstance(ledger, Ledger):
+        return ledger
+    raise ParameterError(
+        f"{named('ledger')} must be a Ledger, got {ledger!r}: open its file with "
+        "spdp.Ledger(path), or create one with spdp.Ledger(path, epsilon=..., delta=...)"
+    )
 
 
 def _reattached(path: Path, key: bytes | None = None) -> Ledger:

@@ -1,18 +1,28 @@
 """A ledger in words: what its budget is, what was spent, and what is left."""
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from spdp.errors import LedgerError
 from spdp.markup import bar, card, grid
+from spdp.privacy.calibration import gaussian_epsilon, next_below
 
 if TYPE_CHECKING:
     from spdp.privacy.ledger import Ledger
 
-__all__ = ["COLUMNS", "entry_cells", "html_of", "share_spent", "state_of", "statement"]
+__all__ = [
+    "columns_of",
+    "entry_cells",
+    "epsilon_alone",
+    "html_of",
+    "share_spent",
+    "state_of",
+    "statement",
+    "statistic_of",
+]
 
 State = dict[str, Any]
 
-COLUMNS = ("entry", "time (UTC)", "label", "mechanism", "protects", "μ", "state")
 NEWEST = 8  # entries that a notebook shows
 
 
@@ -32,7 +42,8 @@ def statement(state: State) -> dict[str, str]:
     """The account, as named facts."""
     spent, left = state["spent"], state["remaining"]
     releases = "1 release" if spent["entries"] == 1 else f"{spent['entries']:,} releases"
-    gaussian = f"a Gaussian release with ε = {left['epsilon']:.4g}, or "
+    at = f"at δ = {state['delta']:g}"
+    gaussian = f"a Gaussian release with ε = {left['epsilon']:.4g} {at}, or "
     pure = f"a pure one with ε = {left['pure_epsilon']:.4g}"
     per = f" per {state['unit']}" if state["unit"] else ""
     return {
@@ -47,12 +58,45 @@ def share_spent(state: State) -> float:
     return min(1.0, float(state["spent"]["epsilon"] / state["epsilon"]))
 
 
-def entry_cells(entry: dict[str, Any]) -> tuple[str, ...]:
-    """An entry of the history in the order of :data:`COLUMNS`."""
-    time, label = entry["created"][:16].replace("T", " "), entry["label"] or ""
-    unit = entry["unit"] or "as stated"
-    cost = f"{entry['mu']:.4g}"
-    return str(entry["id"]), time, label, entry["mechanism"], unit, cost, entry["state"]
+def statistic_of(entry: dict[str, Any]) -> str:
+    """What an entry released; empty where no result was stored."""
+    return str((entry["certificate"] or {}).get("statistic", ""))
+
+
+def epsilon_alone(entry: dict[str, Any], delta: float) -> float:
+    """ε that an entry by itself satisfies at δ; that of a pure one holds at any δ.
+
+    What several of them cost together is less than the sum of these.
+    """
+    if entry["pure"] is not None:
+        return float(entry["pure"])
+    return _epsilon_of(delta, entry["mu"])
+
+
+@lru_cache(maxsize=1024)  # a history repeats what was asked
+def _epsilon_of(delta: float, mu: float) -> float:
+    return gaussian_epsilon(next_below(delta), mu)
+
+
+def columns_of(delta: float) -> tuple[str, ...]:
+    """What the history's columns are called, for a ledger's δ."""
+    alone = f"ε alone, at δ = {delta:g}" if delta > 0 else "ε alone"
+    return "entry", "time (UTC)", "label", "released", "mechanism", "protects", "μ", alone, "state"
+
+
+def entry_cells(entry: dict[str, Any], delta: float) -> tuple[str, ...]:
+    """An entry of the history in the order of :func:`columns_of`."""
+    return (
+        str(entry["id"]),
+        entry["created"][:16].replace("T", " "),
+        entry["label"] or "",
+        statistic_of(entry),
+        entry["mechanism"],
+        entry["unit"] or "as stated",
+        f"{entry['mu']:.4g}",
+        f"{epsilon_alone(entry, delta):.4g}",
+        entry["state"],
+    )
 
 
 def html_of(ledger: "Ledger") -> str:
@@ -65,7 +109,8 @@ def html_of(ledger: "Ledger") -> str:
     share = share_spent(state)
     parts = [bar(share, f"{share:.0%} of ε is spent")]
     if history:
-        parts.append(grid(COLUMNS, [entry_cells(entry) for entry in history[-NEWEST:]]))
+        newest = [entry_cells(entry, state["delta"]) for entry in history[-NEWEST:]]
+        parts.append(grid(columns_of(state["delta"]), newest))
     older = len(history) - NEWEST
     rows = statement(state) | ({"older entries": f"{older:,}, not shown"} if older > 0 else {})
     return card(title, rows, *parts)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.errors import DataError
+from spdp.errors import DataError, reason
 from spdp.pictures.painting import Names, paint_bars, paint_matrix, paint_outline, top_of
 from spdp.pictures.panels import Panel
 from spdp.privacy.balance import Balance
@@ -189,5 +189,5 @@ def _save(figure: Any, path: str | Path) -> Path:
     try:
         figure.savefig(path, dpi=150, format=Path(path).suffix[1:] or "png")
     except (OSError, ValueError) as error:
-        raise DataError(f"{path}: the picture cannot be written ({error})") from None
+        raise DataError(f"{path}: the picture cannot be written ({reason(error)})") from None
     return Path(path)

@@ -13,7 +13,7 @@ from spdp.errors import ParameterError, named
 from spdp.privacy.account import noise_scale
 from spdp.privacy.costs import Budget
 from spdp.privacy.laws import Spec, mean_law, mean_of
-from spdp.privacy.ledger import Ledger
+from spdp.privacy.ledger import Ledger, check_ledger
 from spdp.queries import VectorSum, count_weight, share_sum, whole_domain_sum
 
 __all__ = ["OneShot", "choose_method", "plan_one_shot", "settle_mechanism", "settle_method"]
@@ -103,7 +103,8 @@ def settle_mechanism(mechanism: str, delta: float, ledger: Ledger | None) -> str
     A pure release counts there as its Gaussian equivalent, five times the price of a
     Gaussian one at ε = 1, δ = 1e-6: most of a budget, for a smaller error once.
     """
-    if mechanism == Mechanism.AUTO and delta > 0 and ledger is not None and ledger.delta > 0:
+    account = check_ledger(ledger)
+    if mechanism == Mechanism.AUTO and delta > 0 and account is not None and account.delta > 0:
         return Mechanism.GAUSSIAN.value
     return mechanism
 

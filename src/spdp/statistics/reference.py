@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from spdp.charts import Chart, chart_of
 from spdp.data.source import Source, as_source
 from spdp.engines import engine_for
+from spdp.engines.base import unusable_record
 from spdp.engines.task import Task, vectors_of
-from spdp.errors import DataError, ParameterError
-from spdp.faults import invalid_matrix
+from spdp.errors import DataError, ParameterError, reason
 from spdp.frame import Frame
 from spdp.progress import track
 
@@ -157,7 +157,9 @@ class Reference:
         except (DataError, ParameterError) as error:
             raise DataError(f"{file}: {error.message}") from None
         except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile) as error:
-            raise DataError(f"{file}: cannot be read as a reference, .npz ({error})") from None
+            raise DataError(
+                f"{file}: cannot be read as a reference, .npz ({reason(error)})"
+            ) from None
 
 
 def _checked(content: dict[str, NDArray[Any]]) -> Reference:
@@ -197,7 +199,7 @@ def _moments(source: Source, chart: Chart) -> tuple[Array, Array, int, Array]:
     with track("reading public records", source.n) as advance:
         for Y, m, fault, _ in engine_for(source).each(source, vectors_of, task):
             if fault is not None:
-                raise invalid_matrix(fault[1], (n + fault[0],))
+                raise unusable_record(source, n + fault.place, fault, remedy="")
             if m == 0:
                 continue
             center = Y.mean(axis=0)

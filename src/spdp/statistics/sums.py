@@ -28,7 +28,7 @@ from spdp.data.columns import beside
 from spdp.data.source import as_source
 from spdp.domain import Domain, check_domain, domain_of
 from spdp.engines import Engine, engine_for
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError, ParameterError, reason
 from spdp.lattice import MAX_RECORDS, RECORD_NORM
 from spdp.queries import whole_domain_sum
 
@@ -187,7 +187,7 @@ class LatticeSum:
         except (DataError, ParameterError) as error:
             raise DataError(f"{file}: {error.message}") from None
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-            raise DataError(f"{file}: cannot be read as a sum file ({error})") from None
+            raise DataError(f"{file}: cannot be read as a sum file ({reason(error)})") from None
 
 
 def _size(sum_: LatticeSum) -> str:

@@ -1,6 +1,5 @@
 """``spdp stats classes``."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,14 +8,18 @@ import typer
 from spdp.choices import Covariance, Method
 from spdp.cli import options
 from spdp.cli.groups import Budget, Publication, Space
+from spdp.cli.stats.columns import labels_of
 from spdp.cli.stats.running import Work, run
-from spdp.errors import DataError
 
-__all__ = ["classes", "read_labels"]
+__all__ = ["classes", "names_of"]
 
 Labels = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Class of each record: .npy, or text, one a line."),
+    typer.Option(
+        metavar="FILE",
+        help="Class of each record: .npy, .npz, or text, one a line. With --label-column, the "
+        "array of an .npz.",
+    ),
 ]
 Names = Annotated[
     str,
@@ -45,7 +48,7 @@ def classes(
     from spdp.statistics.classes import private_class_means
 
     arrays = ("means", "counts", *(() if covariance is Covariance.NONE else ("covariance",)))
-    found = None if labels is None else partial(read_labels, labels)
+    found, work = labels_of(labels, work)
     run(
         private_class_means,
         arrays,
@@ -59,23 +62,6 @@ def classes(
         covariance=covariance,
         method=method,
     )
-
-
-def read_labels(file: Path, n: int | None) -> Any:
-    """One label for each of n records, from a .npy file or the lines of a text."""
-    import numpy as np
-
-    from spdp.data.labels import entries_of, lines_of
-
-    try:
-        if file.suffix != ".npy":
-            return entries_of(lines_of(file, n))
-        labels = np.load(file, allow_pickle=False)
-    except (OSError, EOFError, ValueError) as error:
-        raise DataError(f"{file}: cannot be read as labels ({error})") from None
-    if not isinstance(labels, np.ndarray) or labels.ndim != 1 or labels.dtype.kind not in "biufU":
-        raise DataError(f"{file}: does not hold one number or text per record")
-    return labels
 
 
 def names_of(names: str) -> list[Any]:

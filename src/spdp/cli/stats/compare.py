@@ -1,10 +1,9 @@
 """``spdp stats compare``."""
 
-from functools import partial
-
 from spdp.cli import options
 from spdp.cli.groups import Budget, Publication, Space
-from spdp.cli.stats.classes import Labels, Names, names_of, read_labels
+from spdp.cli.stats.classes import Labels, Names, names_of
+from spdp.cli.stats.columns import labels_of
 from spdp.cli.stats.running import Work, run
 
 __all__ = ["compare"]
@@ -25,7 +24,7 @@ def compare(
     """Release the difference of two classes' means, and a test of it."""
     from spdp.statistics.difference import private_difference
 
-    found = None if labels is None else partial(read_labels, labels)
+    found, work = labels_of(labels, work)
     run(
         private_difference,
         NAMES,

@@ -2,16 +2,17 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from spdp.cli import options
 from spdp.cli.groups import Budget, Publication, Space
+from spdp.cli.stats.columns import read_covariates
 from spdp.cli.stats.running import Work, run
-from spdp.errors import DataError, ParameterError
+from spdp.errors import ParameterError
 
-__all__ = ["read_covariates", "read_ranges", "regress"]
+__all__ = ["read_ranges", "regress"]
 
 NAMES = ("fitted", "slopes", "at", "noise")  # of what is released
 
@@ -50,25 +51,6 @@ def regress(
         covariates=partial(read_covariates, covariates),
         ranges=read_ranges(ranges),
     )
-
-
-def read_covariates(file: Path, n: int | None) -> Any:
-    """Numbers (n,) or (n, p), from a .npy file or the lines of a text."""
-    import numpy as np
-
-    from spdp.data.labels import lines_of
-
-    try:
-        if file.suffix == ".npy":
-            values = np.load(file, allow_pickle=False)
-        else:
-            # a word that is no number is one record's affair
-            return [line.replace(",", " ").split() for line in lines_of(file, n)]
-    except (OSError, EOFError, ValueError) as error:
-        raise DataError(f"{file}: cannot be read as covariates ({error})") from None
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
-        raise DataError(f"{file}: does not hold numbers, as many for each record")
-    return values
 
 
 def read_ranges(text: str) -> list[tuple[float, float]]:

@@ -15,7 +15,7 @@ def open(file: Path, options: Options) -> Layout:
     """Layout of the array."""
     with file.open("rb") as stream:
         shape, _, dtype = header(stream)
-    if len(shape) == 2:  # a single matrix, as files of one person often hold
+    if len(shape) == 2 and shape[0] == shape[1]:  # one matrix: files of a person often hold it
         shape = (1, *shape)
     return stack(file, shape, dtype)
 

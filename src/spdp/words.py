@@ -172,6 +172,7 @@ def facts(c: Certificate) -> dict[str, str]:
         "population, 95 %": _population(c),
         "test": _test(c),
         "outside the domain": _outside(c),
+        "reference": _reference(c),
         "the error covers": c["error_statement"],
         "worth": _worth(c),
     }
@@ -253,6 +254,19 @@ def _outside(c: Certificate) -> str | None:
         return None
     share, sd = c["outside"]["share"], c["outside"]["sd"]
     return f"about {share:.0%} of the {c['unit']}s, or at its edge (± {2 * sd:.0%})"
+
+
+def _reference(c: Certificate) -> str | None:
+    """What became of a public reference: a search asks of it before any centre."""
+    if c["reference"] is None:
+        return None
+    asked = [step["step"] for step in c["steps"] if step["step"] != "edge"]
+    use = "checked privately, and started from if the data lie there"
+    if c["method"] == "oneshot":
+        use = "not used: one shot was foreseen to err less"
+    elif asked[0] != "distance":
+        use = "not used: with this many records the search finds the data by itself"
+    return f"{use} (SHA-256 {c['reference'][:12]}…)"
 
 
 def _within(c: Certificate) -> str | None:

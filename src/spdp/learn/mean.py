@@ -104,6 +104,8 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         if self.max_records is not None:
             raise ParameterError("weights='records' needs all records at once: use fit")
+        if self.reference is not None:  # for a search; a sum is released in one shot
+            raise ParameterError("a reference needs all records at once: use fit")
         part = LatticeSum.of(
             X,
             check_domain(self.domain),

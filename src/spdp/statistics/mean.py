@@ -115,7 +115,8 @@ def private_mean(
     reference : Reference, optional
         Where the data are expected to lie, from data that are already public. The
         adaptive method starts there, after a private check, where few records are at
-        hand.
+        hand; "auto" takes it unless one shot is foreseen to err less for data as wide
+        as the reference. Refused where no search can run, as with ``delta=0``.
     reference_point : array (k, k), optional
         A public SPD matrix C: records are whitened, C^-½·X·C^-½, and the result is
         mapped back (:mod:`spdp.charts.whitened`). The domain is about whitened records.
@@ -158,7 +159,7 @@ def private_mean(
     if ledger is not None:
         engine.check_data(source, ledger)
     records = Records(source, engine, shot, policy)
-    wanted = settle_method(method, shot, records.n, epsilon, delta, mechanism)
+    wanted = settle_method(method, shot, records.n, epsilon, delta, mechanism, reference)
     adapts = wanted is Method.ADAPTIVE
     account = Account(
         Budget.gaussian(epsilon, delta) if adapts else shot.budget,
@@ -171,7 +172,7 @@ def private_mean(
     if adapts:
         search = Search(records.held(account.key), account, records.region, chart, reference)
         return _adaptive(search, domain, chart)
-    return _one_shot(shot, account, *records.total())
+    return _one_shot(shot, account, *records.total(), reference)
 
 
 def _check_weights(weights: str, max_records: int | None, grouped: bool) -> None:
@@ -222,8 +223,17 @@ def release_sum(
     return _one_shot(shot, account, shot.query.counted(total.total, total.n), total.n)
 
 
-def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int) -> Release:
-    """Answer the one query of a plan, and say what the answer means."""
+def _one_shot(
+    shot: OneShot,
+    account: Account,
+    exact: NDArray[np.int64],
+    n: int,
+    reference: Reference | None = None,
+) -> Release:
+    """Answer the one query of a plan, and say what the answer means.
+
+    A ``reference`` was offered and not used: the certificate says so.
+    """
     query, chart = shot.query, shot.chart
     noisy, _ = account.measure(query, exact)
     public = shot.adjacency is Adjacency.REPLACE_ONE
@@ -250,6 +260,7 @@ def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int)
         sensitivity=shot.sensitivity * query.step / count,
         sigma=shot.scale * query.step / count,
         lattice_step=query.step,
+        reference=None if reference is None else reference.digest,
     )
 
 

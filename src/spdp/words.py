@@ -10,8 +10,8 @@ from math import exp, sqrt
 from sys import float_info
 from typing import Any, NamedTuple
 
-from spdp.charts import chart_of
-from spdp.domain import domain_of
+from spdp.cautions import COUNTED, hopeless, reach
+from spdp.certificate import COMPONENTS_TOO, SPREAD_TOO
 from spdp.errors import ParameterError, named
 
 __all__ = [
@@ -47,7 +47,12 @@ STATISTICS = {  # what is released, for a heading that goes on: of so large matr
     "regression": "regression on covariates",
     "difference": "comparison of two classes",
 }
-COUNTED = {"record": "records", "voxel": "voxels", "person": "people"}
+# From what to what an error is measured.
+RELEASED = {
+    "mean": "this matrix",
+    "dispersion": "the released mean",
+    "pca": "the released mean",
+}
 # What a guarantee does not promise, where it might be taken to.
 LIMITS = {"voxel": "The voxels of one image are one person's: this does not protect a person."}
 
@@ -129,23 +134,22 @@ def accuracy(c: Certificate) -> str:
     """The 95 % bound, as a bound on the error that :func:`coverage` describes."""
     if c["error_bound"] is None:
         return "No bound on the error is stated."
-    whom = "this matrix to what it estimates"
-    if len(c["arrays"]) > 1:
-        whom = "what was released to what it estimates"
+    what = RELEASED.get(c["statistic"], "what was released")
+    target = c["estimand"].removesuffix(SPREAD_TOO).removesuffix(COMPONENTS_TOO)
     return (
-        f"With a probability of at least 95 %, the {c['distance']} distance from {whom} "
-        f"is at most {c['error_bound']['95%']:.4g}."
+        f"With a probability of at least 95 %, the {c['distance']} distance from {what} to "
+        f"{target}, is at most {c['error_bound']['95%']:.4g}."
     )
 
 
 def meaning(c: Certificate) -> str:
     """What the bound is worth, beside the public radius of the domain."""
-    radius = _radius(c)
+    radius = reach(c)
     if radius is None or c["error_bound"] is None:
         return ""
     bound = c["error_bound"]["95%"]
     if bound >= radius:
-        return f"{_worth(c)}."
+        return f"{hopeless(c)}."
     return (
         f"For scale: without looking at any data, the domain's centre is known to be within "
         f"{radius:.4g}; this bound is {bound / radius:.2%} of that."
@@ -174,7 +178,7 @@ def facts(c: Certificate) -> dict[str, str]:
         "outside the domain": _outside(c),
         "reference": _reference(c),
         "the error covers": c["error_statement"],
-        "worth": _worth(c),
+        "worth": hopeless(c),
     }
     return {name: text for name, text in rows.items() if text}
 
@@ -227,25 +231,6 @@ def _domain(domain: dict[str, Any] | None) -> str | None:
 def _rms(c: Certificate) -> str | None:
     square = c["expected_squared_error"]
     return None if square is None else f"{sqrt(square):.4g} ({c['distance']})"
-
-
-def _worth(c: Certificate) -> str | None:
-    """Whether the domain's own centre, which costs nothing, would be as good."""
-    radius = _radius(c)
-    if radius is None or c["error_bound"] is None or c["error_bound"]["95%"] < radius:
-        return None
-    return (
-        f"HOPELESS: the domain's centre is within {radius:.4g} of any mean, at no cost. More "
-        f"{COUNTED.get(c['unit'], 'records')} or a larger ε are needed (spdp plan)"
-    )
-
-
-def _radius(c: Certificate) -> float | None:
-    """Of the domain of a mean: how far its centre is from any mean at most."""
-    if c["statistic"] != "mean" or c["domain"] is None:
-        return None
-    chart = chart_of(c["metric"], c["reference_point"], c["parts"])
-    return float(domain_of(c["domain"]).radius_for(c["k"], chart))
 
 
 def _outside(c: Certificate) -> str | None:

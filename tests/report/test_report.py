@@ -36,6 +36,7 @@ from spdp.report import (
     terminal_curve,
 )
 from spdp.report.figures import ellipses, heat_map, spent_over_time
+from spdp.report.page import says_the_same
 from spdp.words import coverage, facts, verdict
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-5, "domain": Ball(3.0)}
@@ -93,6 +94,22 @@ def test_a_complex_matrix_is_drawn_in_two_parts(release):
     assert "real part." in page
     assert "imaginary part." in page
     assert "ellips" not in prose(page)
+
+
+@pytest.mark.filterwarnings("ignore::spdp.errors.OutsideDomain")
+@pytest.mark.parametrize("method", ["oneshot", "adaptive"])
+def test_a_domain_that_does_not_fit_is_told_in_red(random_spd, method):
+    """From the certificate and the value, as the warning; no page of others says so."""
+    X, options = random_spd(2000, 3), BUDGET | {"method": method}
+    misfit, fit = private_mean(1e4 * X, **options), private_mean(X, **options)
+    for red, shown in (('class="verdict no"', html_report), ("214,69,65)", Release._repr_html_)):
+        assert red in shown(misfit)
+        assert red not in shown(fit)
+        assert "lie outside the domain" in shown(misfit)
+        assert "lie outside the domain" not in shown(fit)
+    for one in (misfit, fit):
+        assert says_the_same(html_report(one), one)
+        assert "mean of the records, each clipped to the domain, is at most" in html_report(one)
 
 
 def test_page_is_complete(release):

@@ -13,7 +13,6 @@ records, or of persons, is public. *Therefore.* The noisy integers are (ε,
 computed from them and from public numbers alone.
 """
 
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ from spdp.errors import ParameterError, named
 from spdp.privacy.account import Account, Seed
 from spdp.privacy.bounds import Bound
 from spdp.privacy.costs import Budget
-from spdp.privacy.laws import mean_of
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM
 from spdp.release import Release, publish, stated_bounds
@@ -39,7 +37,6 @@ from spdp.statistics.plan import OneShot, plan_one_shot, settle_mechanism, settl
 from spdp.statistics.records import Records
 from spdp.statistics.reference import Reference
 from spdp.statistics.search import Found, Search
-from spdp.statistics.search.outside import at_far_edge, warn_outside
 from spdp.statistics.sums import LatticeSum
 
 __all__ = ["private_mean", "release_sum"]
@@ -242,8 +239,6 @@ def _one_shot(
     y = chart.project(region.center + noisy[: len(region.center)] * (query.step / count), region)
     z = chart.representable(y)
     law, shift = shot.law(count), 0.0 if z is y else float(np.linalg.norm(z - y))
-    if at_far_edge(y, region, sqrt(mean_of(law))):
-        warn_outside(None, account.unit)
     return publish(
         account,
         chart.matrices(z),
@@ -267,10 +262,6 @@ def _one_shot(
 def _adaptive(search: Search, domain: Domain, chart: Chart) -> Release:
     """Run a search, and say what its last answer means."""
     found = search.run()
-    if found.outside is not None and found.outside.clearly:
-        warn_outside(found.outside.share, search.account.unit)
-    elif at_far_edge(found.y, search.region, found.bound.at(0.95)):
-        warn_outside(None, search.account.unit)
     account, last = search.account, search.account.steps[-1]
     reference = search.reference
     y = chart.project(found.y, search.region)

@@ -21,6 +21,7 @@ Certificate = dict[str, Any]
 Values = Mapping[str, NDArray[Any]]
 
 COUNTED = {"record": "records", "voxel": "voxels", "person": "people"}
+MEANS = ("mean", "dispersion", "pca", "class-means")  # whose bound is on means
 MANY, CLEAR = 0.1, 3.0  # share from which to warn, by so many sd of its noise
 FAR, SHARP = 0.9, 0.3  # over the radius: distance of a mean at the edge, and its error
 
@@ -68,18 +69,23 @@ def _chart(c: Certificate) -> Chart:
 
 
 def reach(c: Certificate) -> float | None:
-    """Of the domain of a mean: how far its centre is from any mean at most."""
-    if c["statistic"] != "mean" or c["domain"] is None:
+    """How far the domain's centre is from what is bounded at most.
+
+    That is any mean; of several classes, the root of the sum of squares.
+    """
+    if c["domain"] is None or c["statistic"] not in MEANS:
         return None
-    return float(domain_of(c["domain"]).radius_for(c["k"], _chart(c)))
+    means = c["arrays"]["means"][0] if c["statistic"] == "class-means" else 1
+    return sqrt(means) * float(domain_of(c["domain"]).radius_for(c["k"], _chart(c)))
 
 
 def hopeless(c: Certificate) -> str | None:
     """That the domain's own centre, which costs nothing, is known to be as good."""
-    radius = reach(c)
-    if radius is None or c["error_bound"] is None or c["error_bound"]["95%"] < radius:
+    radius, bound = reach(c), c["error_bound"] or c["error_bound_within"]
+    if radius is None or bound is None or bound["95%"] < radius:
         return None
+    of = "all class means together" if c["statistic"] == "class-means" else "any mean"
     return (
-        f"HOPELESS: the domain's centre is within {radius:.4g} of any mean, at no cost. More "
+        f"HOPELESS: the domain's centre is within {radius:.4g} of {of}, at no cost. More "
         f"{COUNTED.get(c['unit'], 'records')} or a larger ε are needed (spdp plan)"
     )

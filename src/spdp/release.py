@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from spdp import cautions
 from spdp.certificate import STATED, Certificate, seal_of, strict_json
-from spdp.errors import DataError, OutsideDomain, ParameterError
+from spdp.errors import DataError, Hopeless, OutsideDomain, ParameterError
 from spdp.plain import numbers
 from spdp.privacy.account import Account
 from spdp.privacy.bounds import POPULATION_FROM, Bound
@@ -74,9 +74,11 @@ def publish(
 
 def _warn(release: "Release") -> None:
     """Say at the user's call what the release's own page says in red."""
-    misfit = cautions.outside(release.values, release.certificate)
-    if misfit is not None:  # _warn, publish, a statistic's own publish, the statistic
-        warnings.warn(misfit, OutsideDomain, stacklevel=5)
+    c = release.certificate
+    told = {OutsideDomain: cautions.outside(release.values, c), Hopeless: cautions.hopeless(c)}
+    for kind, text in told.items():
+        if text is not None:  # _warn, publish, a statistic's own publish, the statistic
+            warnings.warn(text, kind, stacklevel=5)
 
 
 def _error_facts(error: Spec | Bound | None) -> dict[str, Any]:

@@ -144,15 +144,15 @@ def accuracy(c: Certificate) -> str:
 
 def meaning(c: Certificate) -> str:
     """What the bound is worth, beside the public radius of the domain."""
-    radius = reach(c)
+    warning, radius = hopeless(c), reach(c)
+    if warning is not None:
+        return f"{warning}."
     if radius is None or c["error_bound"] is None:
         return ""
-    bound = c["error_bound"]["95%"]
-    if bound >= radius:
-        return f"{hopeless(c)}."
+    of = "all class means together" if c["statistic"] == "class-means" else "any mean"
     return (
         f"For scale: without looking at any data, the domain's centre is known to be within "
-        f"{radius:.4g}; this bound is {bound / radius:.2%} of that."
+        f"{radius:.4g} of {of}; this bound is {c['error_bound']['95%'] / radius:.2%} of that."
     )
 
 

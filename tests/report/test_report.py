@@ -159,7 +159,7 @@ def test_rows_have_the_names_that_are_given(release):
 
 def test_the_page_says_what_the_bound_means_and_how_to_verify(release):
     page = html_report(release)
-    assert "the domain's centre is known to be within 3;" in html.unescape(page)
+    assert "the domain's centre is known to be within 3 of any mean;" in html.unescape(page)
     assert "<code>spdp verify DIR</code>" in page
     assert seal_of(release.values, release.certificate) in page
     assert "Not proven:" in page

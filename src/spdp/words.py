@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from spdp.cautions import COUNTED, hopeless, reach
 from spdp.certificate import COMPONENTS_TOO, SPREAD_TOO
 from spdp.errors import ParameterError, named
+from spdp.privacy.laws import mean_of
 
 __all__ = [
     "COUNTED",
@@ -21,6 +22,7 @@ __all__ = [
     "check_names",
     "coverage",
     "facts",
+    "found_of",
     "heading",
     "meaning",
     "subject",
@@ -29,6 +31,7 @@ __all__ = [
 
 Certificate = dict[str, Any]
 
+LEVEL = 0.05  # of a test, above which a difference may be noise
 LARGEST_EXPONENT = 700.0  # beyond it, e^ε leaves float64
 
 SECRETS = {
@@ -143,7 +146,9 @@ def accuracy(c: Certificate) -> str:
 
 
 def meaning(c: Certificate) -> str:
-    """What the bound is worth, beside the public radius of the domain."""
+    """What the bound is worth, beside the domain's radius or a difference's length."""
+    if c["statistic"] == "difference":
+        return f"The released difference: {_compared(c)}; {found_of(c)}."
     warning, radius = hopeless(c), reach(c)
     if warning is not None:
         return f"{warning}."
@@ -174,6 +179,7 @@ def facts(c: Certificate) -> dict[str, str]:
         "error, 95 %": _bound(c),
         "within reach, 95 %": _within(c),
         "population, 95 %": _population(c),
+        "difference": _compared(c),
         "test": _test(c),
         "outside the domain": _outside(c),
         "reference": _reference(c),
@@ -183,14 +189,29 @@ def facts(c: Certificate) -> dict[str, str]:
     return {name: text for name, text in rows.items() if text}
 
 
+def _compared(c: Certificate) -> str | None:
+    """How long a difference is, beside what chance and noise make of none."""
+    if c["statistic"] != "difference":
+        return None
+    test, law = c["steps"][-1]["test"], c["error_bound_within"]["parts"]["noise"]
+    length, chance = sqrt(test["statistic"]), sqrt(test["scale"] * test["freedom"])
+    noise = sqrt(mean_of(law) / c["arrays"]["difference"][0])
+    entry = f"; noise of each coordinate about {noise:.3g} rms" if noise else ""
+    return f"length {length:.4g} ({c['distance']}), about {chance:.4g} by chance alone{entry}"
+
+
 def _test(c: Certificate) -> str | None:
     """The test of whether two classes differ, where there is one."""
     if c["statistic"] != "difference":
         return None
-    test = c["steps"][-1]["test"]
-    p, least = test["p_value"], float_info.epsilon  # what rounding leaves of a probability
+    return f"{found_of(c)}, scaled χ² of {c['steps'][-1]['test']['freedom']:.3g} degrees of freedom"
+
+
+def found_of(c: Certificate) -> str:
+    """Whether two classes differ by more than noise."""
+    p, least = c["steps"][-1]["test"]["p_value"], float_info.epsilon  # what rounding leaves
     shown = f"p < {least:.2g}" if p < least else f"p = {p:.3g}"
-    return f"{shown}, scaled χ² of {test['freedom']:.3g} degrees of freedom"
+    return f"not distinguishable from noise at 5 %: {shown}" if p > LEVEL else f"differs: {shown}"
 
 
 def _bound(c: Certificate) -> str | None:

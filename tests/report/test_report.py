@@ -27,6 +27,7 @@ from spdp import (
 )
 from spdp.certificate import seal_of
 from spdp.errors import DataError, ParameterError
+from spdp.queries import RECORD_NORM
 from spdp.report import (
     html_report,
     ledger_picture,
@@ -110,6 +111,26 @@ def test_a_domain_that_does_not_fit_is_told_in_red(random_spd, method):
     for one in (misfit, fit):
         assert says_the_same(html_report(one), one)
         assert "mean of the records, each clipped to the domain, is at most" in html_report(one)
+
+
+@pytest.mark.parametrize(
+    ("factor", "found"), [(1.0, "not distinguishable from noise at 5 %: p"), (2.0, "differs: ")]
+)
+def test_a_difference_is_told_with_its_length_and_its_noise(random_spd, factor, found):
+    X = random_spd(3000, 3)
+    X[LABELS == 1] *= factor
+    options = BUDGET | {"classes": (1, 0), "random_state": 0}
+    # where the labels mean nothing, halves of the same records are compared
+    release = private_difference(X if factor > 1 else np.repeat(X[::2], 2, 0), LABELS, **options)
+    counts, last = release.values["counts"], release.certificate["steps"][-1]
+    noise = last["scale"] * last["radius"] / RECORD_NORM * np.sqrt((counts**-2.0).sum())
+    told = facts(release.certificate)["difference"]
+    assert told.startswith(f"length {np.linalg.norm(release.value):.4g} ")
+    assert float(re.search(r"coordinate about (\S+) rms", told)[1]) == pytest.approx(noise, rel=0.1)
+    page = html.unescape(html_report(release))
+    assert f"The released difference: {told}; {found}" in page
+    assert f"Class 1 less class 0: {found}" in page
+    assert facts(release.certificate)["test"].startswith(found)
 
 
 def test_page_is_complete(release):

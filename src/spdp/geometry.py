@@ -189,7 +189,7 @@ def distance_logeuclid(X: ArrayLike, Y: ArrayLike, squared: bool = False) -> Any
     return square if squared else np.sqrt(square)
 
 
-def mean_logeuclid(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+def mean_logeuclid(X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
     """Fréchet mean Expm(Σ wᵢ Logm Xᵢ) over the axis before the matrices; not private.
 
     Parameters

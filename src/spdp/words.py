@@ -56,6 +56,13 @@ RELEASED = {
     "dispersion": "the released mean",
     "pca": "the released mean",
 }
+# What a domain of correlation matrices claims, where the metric does not make them so.
+OFFLOG = "offlog"
+CLAIM = (
+    "eigenvalues of at least the shrinkage and trace k, as of correlation matrices shrunk by it. "
+    "Records were not divided by their variances, and the diagonal of a mean need not be 1 "
+    "(metric offlog does both)"
+)
 # What a guarantee does not promise, where it might be taken to.
 LIMITS = {"voxel": "The voxels of one image are one person's: this does not protect a person."}
 
@@ -174,7 +181,7 @@ def facts(c: Certificate) -> dict[str, str]:
         "mechanism": f"{c['mechanism']} ({c['calibration']}), {_noise(c)}",
         "method": _method(c),
         COUNTED.get(c["unit"], "records"): _size(c),
-        "domain": _domain(c["domain"]),
+        "domain": _domain(c),
         "error, rms": _rms(c),
         "error, 95 %": _bound(c),
         "within reach, 95 %": _within(c),
@@ -241,12 +248,14 @@ def _size(c: Certificate) -> str | None:
     return None if c["n_estimate"] is None else f"about {c['n_estimate']:,.0f} (itself private)"
 
 
-def _domain(domain: dict[str, Any] | None) -> str | None:
+def _domain(c: Certificate) -> str | None:
     """``EigenvalueBounds: low 0.1, high 10``; a centre is too long to be spelt out."""
+    domain = c["domain"]
     if domain is None:
         return None
     numbers = [f"{key} {v:g}" for key, v in domain.items() if isinstance(v, (int, float))]
-    return f"{domain['type']}: {', '.join(numbers)}"
+    claim = f"; {CLAIM}" if domain["type"] == "CorrelationBounds" and c["metric"] != OFFLOG else ""
+    return f"{domain['type']}: {', '.join(numbers)}{claim}"
 
 
 def _rms(c: Certificate) -> str | None:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from spdp import (
     Ball,
+    CorrelationBounds,
     ExtrinsicGaussian,
     Ledger,
     Release,
@@ -131,6 +132,15 @@ def test_a_difference_is_told_with_its_length_and_its_noise(random_spd, factor, 
     assert f"The released difference: {told}; {found}" in page
     assert f"Class 1 less class 0: {found}" in page
     assert facts(release.certificate)["test"].startswith(found)
+
+
+def test_a_domain_of_correlations_says_what_it_claims(random_spd):
+    def domain(metric):
+        options = BUDGET | {"domain": CorrelationBounds(0.1), "metric": metric}
+        return facts(private_mean(random_spd(300, 3), **options).certificate)["domain"]
+
+    assert domain("offlog") == "CorrelationBounds: shrinkage 0.1"
+    assert "the diagonal of a mean need not be 1" in domain("logeuclid")
 
 
 def test_page_is_complete(release):

@@ -169,11 +169,13 @@ def meaning(c: Certificate) -> str:
 
 
 def coverage(c: Certificate) -> str:
-    return f"What the statement covers: {c['error_statement'].rstrip('.')}."
+    what = "What is known of it" if c["error_bound"] is None else "What the statement covers"
+    return f"{what}: {c['error_statement'].rstrip('.')}."
 
 
 def facts(c: Certificate) -> dict[str, str]:
     """Short names and values, for tables."""
+    covered = "known of the error" if c["error_bound"] is None else "the error covers"
     rows = {
         "private": "yes" if c["private"] else "NO: seeded simulation",
         "guarantee": _guarantee(c),
@@ -190,7 +192,7 @@ def facts(c: Certificate) -> dict[str, str]:
         "test": _test(c),
         "outside the domain": _outside(c),
         "reference": _reference(c),
-        "the error covers": c["error_statement"],
+        covered: c["error_statement"],
         "worth": hopeless(c),
     }
     return {name: text for name, text in rows.items() if text}

@@ -143,6 +143,18 @@ def test_a_domain_of_correlations_says_what_it_claims(random_spd):
     assert "the diagonal of a mean need not be 1" in domain("logeuclid")
 
 
+def test_a_regression_is_told_without_a_bound(random_spd):
+    regression = private_regression(random_spd(3000, 3), AGES, ranges=(0, 100), **BUDGET)
+    page = html.unescape(html_report(regression))
+    assert "No bound on the error is stated." in page
+    assert "What is known of it: the last noise in a prediction" in page
+    assert "What the statement covers" not in page
+    assert "known of the error" in facts(regression.certificate)
+    at = f"{regression.values['at'][0]:.4g}"
+    assert f"Fitted where the covariates are {at}: ellipsoid" in page
+    assert f"{at}::" not in page
+
+
 def test_page_is_complete(release):
     page = html_report(release)
     for word in ("differentially private", "heat map", "error law", "Certificate", "at most"):

@@ -33,6 +33,12 @@ def test_a_reference_has_the_moments_of_the_data(random_spd):
         np.testing.assert_allclose(reference.sample, Y, atol=1e-12)
 
 
+def test_the_repr_is_short(public):
+    assert repr(public) == (
+        f"<Reference k=3, n=200, metric='logeuclid', sha256 {public.digest[:12]}…>"
+    )
+
+
 def test_many_public_records_are_thinned_for_plans(rng):
     Y = rng.standard_normal((9000, 3))
     X = expm(invvecd(Y))

@@ -23,6 +23,9 @@ __all__ = ["PrivateFrechetMean"]
 class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Private Fréchet mean of a set of SPD matrices.
 
+    Unless told otherwise, ``fit`` spends ε = 1, δ = 1e-6: scikit-learn's repr shows
+    only what differs from such defaults, the certificate all.
+
     Only what ``fit`` learns is private: ``mean_`` and ``certificate_`` may be
     published. ``transform`` maps matrices to their vectors relative to that mean; its
     output is as sensitive as its input.

@@ -137,8 +137,8 @@ def _pca(values: Values, c: Certificate) -> list[Panel]:
 
 def _regression(values: Values, c: Certificate) -> list[Panel]:
     at = ", ".join(f"{x:.4g}" for x in values["at"])
-    fitted = _matrices(*_stacked(values["fitted"], f"Fitted where the covariates are {at}:"))
-    fitted = [panel._replace(title=panel.title.rstrip(":")) for panel in fitted]
+    end = ":" if values["fitted"].ndim == 3 else ""  # before the number of a matrix
+    fitted = _matrices(*_stacked(values["fitted"], f"Fitted where the covariates are {at}{end}"))
     titles = [f"Change with one unit of covariate {i}" for i in range(len(values["slopes"]))]
     return fitted + _changes(values["fitted"], values["slopes"], titles, c)
 

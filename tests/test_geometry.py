@@ -6,14 +6,18 @@ from pyriemann.geometry.base import logm as pyriemann_logm
 from pyriemann.geometry.distance import distance_logeuclid as pyriemann_distance
 from pyriemann.geometry.mean import mean_logeuclid as pyriemann_mean
 
+from spdp.charts import chart_of
 from spdp.errors import InvalidMatrixError, ParameterError
 from spdp.geometry import (
     add,
     distance_logeuclid,
+    distance_offlog,
     expm,
     invvecd,
     logm,
     mean_logeuclid,
+    mean_offlog,
+    off_log,
     scale,
     subtract,
     vecd,
@@ -175,3 +179,46 @@ def test_bad_shapes_and_types():
         vecd([[1.0, 2.0], [3.0, 1.0]])
     with pytest.raises(InvalidMatrixError, match="overflows"):
         expm([[800.0]])
+
+
+def hermitian(n, k, seed=0):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, k, 3 * k)) + 1j * rng.standard_normal((n, k, 3 * k))
+    return A @ np.swapaxes(A, -1, -2).conj() / (3 * k)
+
+
+def test_complex_means_and_distances_are_those_of_the_hermitian_chart():
+    X, chart = hermitian(20, 4), chart_of("hermitian")
+    Y = chart.vector(X)
+    mean = mean_logeuclid(X)
+    np.testing.assert_array_equal(mean, mean.conj().T)
+    np.testing.assert_allclose(mean, chart.matrices(Y.mean(axis=0)), atol=1e-12)
+    weights = np.arange(20.0)
+    expected = chart.matrices(weights @ Y / weights.sum())
+    np.testing.assert_allclose(mean_logeuclid(X, weights), expected, atol=1e-12)
+    np.testing.assert_allclose(mean_logeuclid(X[None])[0], mean, atol=1e-12)
+    far = distance_logeuclid(X, mean)
+    np.testing.assert_allclose(far, np.linalg.norm(Y - Y.mean(axis=0), axis=1), rtol=1e-9)
+    np.testing.assert_allclose(distance_logeuclid(X, mean, squared=True), far**2)
+    np.testing.assert_allclose(
+        distance_logeuclid(X.real + 0j, np.eye(4)), distance_logeuclid(X.real, np.eye(4))
+    )
+    with pytest.raises(InvalidMatrixError, match="matrix 3"):
+        mean_logeuclid(np.where(np.arange(20)[:, None, None] == 3, -X, X))
+
+
+def test_off_log_means_and_distances(random_spd):
+    X, chart = random_spd(20, 4), chart_of("offlog")
+    Y = off_log(X)
+    np.testing.assert_allclose(Y, chart.vector(X))
+    L = logm(X[0] / np.sqrt(np.outer(np.diagonal(X[0]), np.diagonal(X[0]))))
+    order = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    np.testing.assert_allclose(Y[0], [np.sqrt(2.0) * L[i, j] for i, j in order], atol=1e-12)
+    mean = mean_offlog(X)
+    assert (np.diagonal(mean) == 1.0).all()
+    np.testing.assert_allclose(off_log(mean), Y.mean(axis=0), atol=1e-9)
+    np.testing.assert_allclose(off_log(mean_offlog(X, np.eye(20)[7])), Y[7], atol=1e-9)
+    np.testing.assert_allclose(mean_offlog(X.reshape(2, 10, 4, 4))[0], mean_offlog(X[:10]))
+    far = distance_offlog(X, mean)
+    np.testing.assert_allclose(far, np.linalg.norm(Y - Y.mean(axis=0), axis=1), rtol=1e-6)
+    assert distance_offlog(X[0], 7.0 * X[0]) == pytest.approx(0.0, abs=1e-9)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 __all__ = [
     "DataError",
     "DataWarning",
+    "Hopeless",
     "InvalidMatrixError",
     "LedgerError",
     "OutsideDomain",
@@ -110,6 +111,14 @@ class OutsideDomain(DataWarning):
 
 class TooNoisy(DataWarning):
     """Noise is large beside what is released; said from public or released numbers."""
+
+
+class Hopeless(TooNoisy):
+    """A release is no better than the domain's centre, which costs nothing.
+
+    Its bound on the error is no smaller than the domain; said from released and public
+    numbers only.
+    """
 
 
 class SlowBuild(UserWarning):

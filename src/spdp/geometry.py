@@ -20,21 +20,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spdp.blocks import matrix_stack
+from spdp.blocks import NUMBERS, matrix_stack
+from spdp.correlation import above, correlation_of, correlations
 from spdp.errors import InvalidMatrixError, ParameterError
 from spdp.faults import check_status
+from spdp.hermitian import hermitian_expm, hermitian_logm
 from spdp.kernels import Status, base, kernels_for, reference, size_of
 
 __all__ = [
     "add",
     "distance_logchol",
     "distance_logeuclid",
+    "distance_offlog",
     "expm",
     "invvecd",
     "log_cholesky",
     "logm",
     "mean_logchol",
     "mean_logeuclid",
+    "mean_offlog",
+    "off_log",
     "scale",
     "subtract",
     "vecd",
@@ -171,23 +176,26 @@ def scale(a: ArrayLike, X: ArrayLike) -> Array:
 def distance_logeuclid(X: ArrayLike, Y: ArrayLike, squared: bool = False) -> Any:
     """Log-Euclidean distance ρ(X, Y) = ‖Logm X − Logm Y‖_F; batch shapes broadcast.
 
+    Of complex matrices too, which are Hermitian then.
+
     Examples
     --------
     >>> import numpy as np
     >>> round(float(distance_logeuclid(np.eye(4), np.e * np.eye(4))), 12)
     2.0
     """
-    D = logm(X) - logm(Y)
-    square = np.einsum("...ij,...ij->...", D, D)
+    D = _logarithms(X) - _logarithms(Y)
+    square = np.einsum("...ij,...ij->...", D, D.conj()).real
     return square if squared else np.sqrt(square)
 
 
-def mean_logeuclid(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+def mean_logeuclid(X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
     """Fréchet mean Expm(Σ wᵢ Logm Xᵢ) over the axis before the matrices; not private.
 
     Parameters
     ----------
     X : array (..., n, k, k)
+        Symmetric, or complex and Hermitian: so is the mean.
     sample_weight : array (n,), optional
         Non-negative, normalised to sum 1. Uniform when absent.
 
@@ -198,14 +206,12 @@ def mean_logeuclid(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Arra
     array([[2., 0.],
            [0., 2.]])
     """
-    A = matrix_stack(X)
-    if A.ndim < 3 or A.shape[-3] == 0:
-        raise InvalidMatrixError(f"X has shape {A.shape}; expected (..., n, k, k) with n >= 1")
+    A = _several(matrix_stack(X, kinds=NUMBERS))
     n = A.shape[-3]
     weights = None if sample_weight is None else _weights(sample_weight, n)
-    if A.ndim > 3:
+    if A.ndim > 3 or np.iscomplexobj(A):
         w = np.full(n, 1.0 / n) if weights is None else weights
-        return expm(np.einsum("n,...nij->...ij", w, logm(A)))
+        return _exponential(np.einsum("n,...nij->...ij", w, _logarithms(A)))
     total, status, smallest = kernels_for(A).log_sum(A, weights)
     check_status(status, A, smallest)
     return expm(total / n if weights is None else total)
@@ -278,14 +284,76 @@ def mean_logchol(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
     array([[2., 0.],
            [0., 2.]])
     """
-    A = matrix_stack(X)
-    if A.ndim < 3 or A.shape[-3] == 0:
-        raise InvalidMatrixError(f"X has shape {A.shape}; expected (..., n, k, k) with n >= 1")
+    A = _several(matrix_stack(X))
     n = A.shape[-3]
     w = np.full(n, 1.0 / n) if sample_weight is None else _weights(sample_weight, n)
     L = factor_of(np.einsum("n,...nd->...d", w, log_cholesky(A)))
     X = L @ np.swapaxes(L, -1, -2)
     return np.asarray(0.5 * (X + np.swapaxes(X, -1, -2)))
+
+
+def off_log(X: ArrayLike) -> Array:
+    """Vectors √2·(Logm C)_ij, i < j, of correlation matrices C; shape (..., k(k−1)/2).
+
+    In the order (1,2), (1,3), …, (1,k), (2,3), …, (k−1,k): row by row above the
+    diagonal. A covariance matrix counts as its correlation matrix.
+
+    Examples
+    --------
+    >>> off_log([[1.0, 0.5], [0.5, 1.0]]).round(4)
+    array([0.7768])
+    """
+    A = matrix_stack(X)
+    C, _ = correlations(_flat(A))
+    return above(logm(C.reshape(A.shape)))
+
+
+def distance_offlog(X: ArrayLike, Y: ArrayLike, squared: bool = False) -> Any:
+    """Off-log distance ‖off_log X − off_log Y‖ of correlations; batch shapes broadcast.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(float(distance_offlog(np.eye(2), [[1.0, 0.5], [0.5, 1.0]])), 4)
+    0.7768
+    """
+    D = off_log(X) - off_log(Y)
+    square = np.einsum("...i,...i->...", D, D)
+    return square if squared else np.sqrt(square)
+
+
+def mean_offlog(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+    """Fréchet mean of the off-log metric; parameters as in :func:`mean_logeuclid`.
+
+    The correlation matrix whose vector is the mean of the matrices' vectors; not
+    private.
+
+    Examples
+    --------
+    >>> mean_offlog([[[1.0, 0.5], [0.5, 1.0]], [[1.0, -0.5], [-0.5, 1.0]]]).round(6)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    A = _several(matrix_stack(X))
+    n = A.shape[-3]
+    w = np.full(n, 1.0 / n) if sample_weight is None else _weights(sample_weight, n)
+    return correlation_of(np.einsum("n,...nd->...d", w, off_log(A)), A.shape[-1])
+
+
+def _logarithms(X: ArrayLike) -> NDArray[Any]:
+    A = matrix_stack(X, kinds=NUMBERS)
+    return hermitian_logm(A) if np.iscomplexobj(A) else logm(A)
+
+
+def _exponential(S: NDArray[Any]) -> NDArray[Any]:
+    """Expm of symmetric or Hermitian logarithms."""
+    return hermitian_expm(S) if np.iscomplexobj(S) else expm(S)
+
+
+def _several(A: NDArray[Any]) -> NDArray[Any]:
+    if A.ndim < 3 or A.shape[-3] == 0:
+        raise InvalidMatrixError(f"X has shape {A.shape}; expected (..., n, k, k) with n >= 1")
+    return A
 
 
 def _weights(sample_weight: ArrayLike, n: int) -> Array:

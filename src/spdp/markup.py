@@ -8,7 +8,7 @@ escaped here.
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-__all__ = ["bar", "card", "grid", "note", "shaded"]
+__all__ = ["bar", "card", "grid", "note", "shaded", "warning"]
 
 LINE = "1px solid rgba(128,128,128,.35)"
 CELL = f"text-align:left;vertical-align:top;padding:.2em .8em .2em 0;border:0;border-top:{LINE}"
@@ -17,8 +17,8 @@ TABLE = "border-collapse:collapse;border:0;margin:0;background:transparent;color
 PLAIN_ROW = ' style="background:transparent"'  # notebooks paint stripes and hovers
 
 
-def card(title: str, rows: Mapping[str, object], *parts: str) -> str:
-    """A title, named facts, and whatever comes below them: ``parts`` are HTML."""
+def card(title: str, rows: Mapping[str, object], *parts: str, first: str = "") -> str:
+    """A title, named facts, and HTML: ``parts`` below them, ``first`` above."""
     body = "".join(
         f'<tr{PLAIN_ROW}><th scope="row" style="{CELL};opacity:.75;font-weight:normal">'
         f'{escape(str(name))}</th><td style="{WORDS}">{escape(str(value))}</td></tr>'
@@ -28,7 +28,7 @@ def card(title: str, rows: Mapping[str, object], *parts: str) -> str:
     return (
         f'<div style="border:{LINE};border-radius:6px;padding:.7em 1em;max-width:56em;'
         f'color:inherit;overflow-x:auto"><div style="font-weight:600;margin-bottom:.4em">'
-        f"{escape(title)}</div>{facts}{''.join(parts)}</div>"
+        f"{escape(title)}</div>{first}{facts}{''.join(parts)}</div>"
     )
 
 
@@ -51,6 +51,14 @@ def grid(
 def note(text: str) -> str:
     """A sentence."""
     return f'<div style="margin-top:.6em">{escape(text)}</div>'
+
+
+def warning(text: str) -> str:
+    """A sentence that must not be overlooked."""
+    return (
+        '<div style="margin:.4em 0;padding:.4em .8em;border-left:4px solid rgb(214,69,65);'
+        f'background:rgba(214,69,65,.15)">{escape(text)}</div>'
+    )
 
 
 def bar(share: float, text: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import sqrt
@@ -11,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spdp import cautions
 from spdp.certificate import STATED, Certificate, seal_of, strict_json
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError, Hopeless, OutsideDomain, ParameterError
 from spdp.plain import numbers
 from spdp.privacy.account import Account
 from spdp.privacy.bounds import POPULATION_FROM, Bound
@@ -66,7 +68,17 @@ def publish(
     if account.has_ledger:
         kept = release.values if len(release.values) > 1 else release.value
         account.keep(kept, release.certificate)
+    _warn(release)
     return release
+
+
+def _warn(release: "Release") -> None:
+    """Say at the user's call what the release's own page says in red."""
+    c = release.certificate
+    told = {OutsideDomain: cautions.outside(release.values, c), Hopeless: cautions.hopeless(c)}
+    for kind, text in told.items():
+        if text is not None:  # _warn, publish, a statistic's own publish, the statistic
+            warnings.warn(text, kind, stacklevel=5)
 
 
 def _error_facts(error: Spec | Bound | None) -> dict[str, Any]:

@@ -85,8 +85,8 @@ SPREAD = (
     "variance has a standard deviation of {sd:.3g}"
 )
 TAKEN = (
-    ", and what pulling took off it is about {taken:.3g} ± {taken_sd:.2g} for {unit}s within "
-    "{reach:.4g}"
+    ", and pulling {unit}s from within {reach:.4g} lowered it by an estimated {taken:.3g}, whose "
+    "own noise has a standard deviation of {taken_sd:.2g} (below zero it is noise)"
 )
 DISTANCES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)  # levels of those released with a spread
 PCA = (

@@ -10,9 +10,10 @@ from math import exp, sqrt
 from sys import float_info
 from typing import Any, NamedTuple
 
-from spdp.charts import chart_of
-from spdp.domain import domain_of
+from spdp.cautions import COUNTED, hopeless, reach
+from spdp.certificate import COMPONENTS_TOO, SPREAD_TOO
 from spdp.errors import ParameterError, named
+from spdp.privacy.laws import mean_of
 
 __all__ = [
     "COUNTED",
@@ -21,6 +22,7 @@ __all__ = [
     "check_names",
     "coverage",
     "facts",
+    "found_of",
     "heading",
     "meaning",
     "subject",
@@ -29,6 +31,7 @@ __all__ = [
 
 Certificate = dict[str, Any]
 
+LEVEL = 0.05  # of a test, above which a difference may be noise
 LARGEST_EXPONENT = 700.0  # beyond it, e^ε leaves float64
 
 SECRETS = {
@@ -47,7 +50,19 @@ STATISTICS = {  # what is released, for a heading that goes on: of so large matr
     "regression": "regression on covariates",
     "difference": "comparison of two classes",
 }
-COUNTED = {"record": "records", "voxel": "voxels", "person": "people"}
+# From what to what an error is measured.
+RELEASED = {
+    "mean": "this matrix",
+    "dispersion": "the released mean",
+    "pca": "the released mean",
+}
+# What a domain of correlation matrices claims, where the metric does not make them so.
+OFFLOG = "offlog"
+CLAIM = (
+    "eigenvalues of at least the shrinkage and trace k, as of correlation matrices shrunk by it. "
+    "Records were not divided by their variances, and the diagonal of a mean need not be 1 "
+    "(metric offlog does both)"
+)
 # What a guarantee does not promise, where it might be taken to.
 LIMITS = {"voxel": "The voxels of one image are one person's: this does not protect a person."}
 
@@ -129,35 +144,38 @@ def accuracy(c: Certificate) -> str:
     """The 95 % bound, as a bound on the error that :func:`coverage` describes."""
     if c["error_bound"] is None:
         return "No bound on the error is stated."
-    whom = "this matrix to what it estimates"
-    if len(c["arrays"]) > 1:
-        whom = "what was released to what it estimates"
+    what = RELEASED.get(c["statistic"], "what was released")
+    target = c["estimand"].removesuffix(SPREAD_TOO).removesuffix(COMPONENTS_TOO)
     return (
-        f"With a probability of at least 95 %, the {c['distance']} distance from {whom} "
-        f"is at most {c['error_bound']['95%']:.4g}."
+        f"With a probability of at least 95 %, the {c['distance']} distance from {what} to "
+        f"{target}, is at most {c['error_bound']['95%']:.4g}."
     )
 
 
 def meaning(c: Certificate) -> str:
-    """What the bound is worth, beside the public radius of the domain."""
-    radius = _radius(c)
+    """What the bound is worth, beside the domain's radius or a difference's length."""
+    if c["statistic"] == "difference":
+        return f"The released difference: {_compared(c)}; {found_of(c)}."
+    warning, radius = hopeless(c), reach(c)
+    if warning is not None:
+        return f"{warning}."
     if radius is None or c["error_bound"] is None:
         return ""
-    bound = c["error_bound"]["95%"]
-    if bound >= radius:
-        return f"{_worth(c)}."
+    of = "all class means together" if c["statistic"] == "class-means" else "any mean"
     return (
         f"For scale: without looking at any data, the domain's centre is known to be within "
-        f"{radius:.4g}; this bound is {bound / radius:.2%} of that."
+        f"{radius:.4g} of {of}; this bound is {c['error_bound']['95%'] / radius:.2%} of that."
     )
 
 
 def coverage(c: Certificate) -> str:
-    return f"What the statement covers: {c['error_statement'].rstrip('.')}."
+    what = "What is known of it" if c["error_bound"] is None else "What the statement covers"
+    return f"{what}: {c['error_statement'].rstrip('.')}."
 
 
 def facts(c: Certificate) -> dict[str, str]:
     """Short names and values, for tables."""
+    covered = "known of the error" if c["error_bound"] is None else "the error covers"
     rows = {
         "private": "yes" if c["private"] else "NO: seeded simulation",
         "guarantee": _guarantee(c),
@@ -165,27 +183,44 @@ def facts(c: Certificate) -> dict[str, str]:
         "mechanism": f"{c['mechanism']} ({c['calibration']}), {_noise(c)}",
         "method": _method(c),
         COUNTED.get(c["unit"], "records"): _size(c),
-        "domain": _domain(c["domain"]),
+        "domain": _domain(c),
         "error, rms": _rms(c),
         "error, 95 %": _bound(c),
         "within reach, 95 %": _within(c),
         "population, 95 %": _population(c),
+        "difference": _compared(c),
         "test": _test(c),
         "outside the domain": _outside(c),
-        "the error covers": c["error_statement"],
-        "worth": _worth(c),
+        "reference": _reference(c),
+        covered: c["error_statement"],
+        "worth": hopeless(c),
     }
     return {name: text for name, text in rows.items() if text}
+
+
+def _compared(c: Certificate) -> str | None:
+    """How long a difference is, beside what chance and noise make of none."""
+    if c["statistic"] != "difference":
+        return None
+    test, law = c["steps"][-1]["test"], c["error_bound_within"]["parts"]["noise"]
+    length, chance = sqrt(test["statistic"]), sqrt(test["scale"] * test["freedom"])
+    noise = sqrt(mean_of(law) / c["arrays"]["difference"][0])
+    entry = f"; noise of each coordinate about {noise:.3g} rms" if noise else ""
+    return f"length {length:.4g} ({c['distance']}), about {chance:.4g} by chance alone{entry}"
 
 
 def _test(c: Certificate) -> str | None:
     """The test of whether two classes differ, where there is one."""
     if c["statistic"] != "difference":
         return None
-    test = c["steps"][-1]["test"]
-    p, least = test["p_value"], float_info.epsilon  # what rounding leaves of a probability
+    return f"{found_of(c)}, scaled χ² of {c['steps'][-1]['test']['freedom']:.3g} degrees of freedom"
+
+
+def found_of(c: Certificate) -> str:
+    """Whether two classes differ by more than noise."""
+    p, least = c["steps"][-1]["test"]["p_value"], float_info.epsilon  # what rounding leaves
     shown = f"p < {least:.2g}" if p < least else f"p = {p:.3g}"
-    return f"{shown}, scaled χ² of {test['freedom']:.3g} degrees of freedom"
+    return f"not distinguishable from noise at 5 %: {shown}" if p > LEVEL else f"differs: {shown}"
 
 
 def _bound(c: Certificate) -> str | None:
@@ -215,36 +250,19 @@ def _size(c: Certificate) -> str | None:
     return None if c["n_estimate"] is None else f"about {c['n_estimate']:,.0f} (itself private)"
 
 
-def _domain(domain: dict[str, Any] | None) -> str | None:
+def _domain(c: Certificate) -> str | None:
     """``EigenvalueBounds: low 0.1, high 10``; a centre is too long to be spelt out."""
+    domain = c["domain"]
     if domain is None:
         return None
     numbers = [f"{key} {v:g}" for key, v in domain.items() if isinstance(v, (int, float))]
-    return f"{domain['type']}: {', '.join(numbers)}"
+    claim = f"; {CLAIM}" if domain["type"] == "CorrelationBounds" and c["metric"] != OFFLOG else ""
+    return f"{domain['type']}: {', '.join(numbers)}{claim}"
 
 
 def _rms(c: Certificate) -> str | None:
     square = c["expected_squared_error"]
     return None if square is None else f"{sqrt(square):.4g} ({c['distance']})"
-
-
-def _worth(c: Certificate) -> str | None:
-    """Whether the domain's own centre, which costs nothing, would be as good."""
-    radius = _radius(c)
-    if radius is None or c["error_bound"] is None or c["error_bound"]["95%"] < radius:
-        return None
-    return (
-        f"HOPELESS: the domain's centre is within {radius:.4g} of any mean, at no cost. More "
-        f"{COUNTED.get(c['unit'], 'records')} or a larger ε are needed (spdp plan)"
-    )
-
-
-def _radius(c: Certificate) -> float | None:
-    """Of the domain of a mean: how far its centre is from any mean at most."""
-    if c["statistic"] != "mean" or c["domain"] is None:
-        return None
-    chart = chart_of(c["metric"], c["reference_point"], c["parts"])
-    return float(domain_of(c["domain"]).radius_for(c["k"], chart))
 
 
 def _outside(c: Certificate) -> str | None:
@@ -253,6 +271,19 @@ def _outside(c: Certificate) -> str | None:
         return None
     share, sd = c["outside"]["share"], c["outside"]["sd"]
     return f"about {share:.0%} of the {c['unit']}s, or at its edge (± {2 * sd:.0%})"
+
+
+def _reference(c: Certificate) -> str | None:
+    """What became of a public reference: a search asks of it before any centre."""
+    if c["reference"] is None:
+        return None
+    asked = [step["step"] for step in c["steps"] if step["step"] != "edge"]
+    use = "checked privately, and started from if the data lie there"
+    if c["method"] == "oneshot":
+        use = "not used: one shot was foreseen to err less"
+    elif asked[0] != "distance":
+        use = "not used: with this many records the search finds the data by itself"
+    return f"{use} (SHA-256 {c['reference'][:12]}…)"
 
 
 def _within(c: Certificate) -> str | None:

@@ -131,3 +131,10 @@ def test_a_local_cluster_reads_what_this_process_reads(shell, tmp_path, random_s
     other = shell(*words, env=key)
     assert other.returncode == 5
     assert b"not the data" in other.stderr
+
+
+def test_a_hopeless_release_is_told_once(run, data):
+    words = ("--epsilon", "0.001", "--delta", "1e-6", "--radius", "2")
+    code, out, err = run("mean", data, *words)
+    assert (code, err) == (0, "")
+    assert out.count("HOPELESS") == 1

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from spdp import (
     Ball,
+    CorrelationBounds,
     ExtrinsicGaussian,
     Ledger,
     Release,
@@ -27,6 +28,7 @@ from spdp import (
 )
 from spdp.certificate import seal_of
 from spdp.errors import DataError, ParameterError
+from spdp.queries import RECORD_NORM
 from spdp.report import (
     html_report,
     ledger_picture,
@@ -36,6 +38,7 @@ from spdp.report import (
     terminal_curve,
 )
 from spdp.report.figures import ellipses, heat_map, spent_over_time
+from spdp.report.page import says_the_same
 from spdp.words import coverage, facts, verdict
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-5, "domain": Ball(3.0)}
@@ -95,6 +98,63 @@ def test_a_complex_matrix_is_drawn_in_two_parts(release):
     assert "ellips" not in prose(page)
 
 
+@pytest.mark.filterwarnings("ignore::spdp.errors.OutsideDomain")
+@pytest.mark.parametrize("method", ["oneshot", "adaptive"])
+def test_a_domain_that_does_not_fit_is_told_in_red(random_spd, method):
+    """From the certificate and the value, as the warning; no page of others says so."""
+    X, options = random_spd(2000, 3), BUDGET | {"method": method}
+    misfit, fit = private_mean(1e4 * X, **options), private_mean(X, **options)
+    for red, shown in (('class="verdict no"', html_report), ("214,69,65)", Release._repr_html_)):
+        assert red in shown(misfit)
+        assert red not in shown(fit)
+        assert "lie outside the domain" in shown(misfit)
+        assert "lie outside the domain" not in shown(fit)
+    for one in (misfit, fit):
+        assert says_the_same(html_report(one), one)
+        assert "mean of the records, each clipped to the domain, is at most" in html_report(one)
+
+
+@pytest.mark.parametrize(
+    ("factor", "found"), [(1.0, "not distinguishable from noise at 5 %: p"), (2.0, "differs: ")]
+)
+def test_a_difference_is_told_with_its_length_and_its_noise(random_spd, factor, found):
+    X = random_spd(3000, 3)
+    X[LABELS == 1] *= factor
+    options = BUDGET | {"classes": (1, 0), "random_state": 0}
+    # where the labels mean nothing, halves of the same records are compared
+    release = private_difference(X if factor > 1 else np.repeat(X[::2], 2, 0), LABELS, **options)
+    counts, last = release.values["counts"], release.certificate["steps"][-1]
+    noise = last["scale"] * last["radius"] / RECORD_NORM * np.sqrt((counts**-2.0).sum())
+    told = facts(release.certificate)["difference"]
+    assert told.startswith(f"length {np.linalg.norm(release.value):.4g} ")
+    assert float(re.search(r"coordinate about (\S+) rms", told)[1]) == pytest.approx(noise, rel=0.1)
+    page = html.unescape(html_report(release))
+    assert f"The released difference: {told}; {found}" in page
+    assert f"Class 1 less class 0: {found}" in page
+    assert facts(release.certificate)["test"].startswith(found)
+
+
+def test_a_domain_of_correlations_says_what_it_claims(random_spd):
+    def domain(metric):
+        options = BUDGET | {"domain": CorrelationBounds(0.1), "metric": metric}
+        return facts(private_mean(random_spd(300, 3), **options).certificate)["domain"]
+
+    assert domain("offlog") == "CorrelationBounds: shrinkage 0.1"
+    assert "the diagonal of a mean need not be 1" in domain("logeuclid")
+
+
+def test_a_regression_is_told_without_a_bound(random_spd):
+    regression = private_regression(random_spd(3000, 3), AGES, ranges=(0, 100), **BUDGET)
+    page = html.unescape(html_report(regression))
+    assert "No bound on the error is stated." in page
+    assert "What is known of it: the last noise in a prediction" in page
+    assert "What the statement covers" not in page
+    assert "known of the error" in facts(regression.certificate)
+    at = f"{regression.values['at'][0]:.4g}"
+    assert f"Fitted where the covariates are {at}: ellipsoid" in page
+    assert f"{at}::" not in page
+
+
 def test_page_is_complete(release):
     page = html_report(release)
     for word in ("differentially private", "heat map", "error law", "Certificate", "at most"):
@@ -142,7 +202,7 @@ def test_rows_have_the_names_that_are_given(release):
 
 def test_the_page_says_what_the_bound_means_and_how_to_verify(release):
     page = html_report(release)
-    assert "the domain's centre is known to be within 3;" in html.unescape(page)
+    assert "the domain's centre is known to be within 3 of any mean;" in html.unescape(page)
     assert "<code>spdp verify DIR</code>" in page
     assert seal_of(release.values, release.certificate) in page
     assert "Not proven:" in page

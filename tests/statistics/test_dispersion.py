@@ -116,7 +116,7 @@ def test_a_release_says_it_all_and_verifies(tmp_path):
     assert c["statistic"] == "dispersion"
     assert c["private"] is True
     assert "lower estimates" in c["error_statement"]
-    assert "pulling took off" in c["error_statement"]
+    assert "lowered it by an estimated" in c["error_statement"]
     assert all(check.ok for check in release.verify()), release.verify()
     release.save(tmp_path / "out")
     again = Release.load(tmp_path / "out")

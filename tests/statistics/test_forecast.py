@@ -101,6 +101,20 @@ def test_power_of_the_difference():
     assert forecast("difference", effect=told["effect of power 80%"])["power"] == pytest.approx(0.8)
 
 
+@pytest.mark.parametrize("effect", [None, 0.3])
+def test_records_that_a_difference_needs_are_told(effect):
+    options = {"k": K, "spread": SPREAD, "effect": effect, **PUBLIC}
+    ((what, least),) = plan_statistic("difference", n=N, **options).needed.items()
+    assert "with power 80%" in what
+    for n, enough in ((least, True), (least - 1, False)):
+        told = plan_statistic("difference", n=n, **options | {"effect": effect or 0.5 * SPREAD})
+        assert (told.predictions[0]["power"] >= 0.8) is enough
+        assert (told.verdict == "enough records") is enough
+    # whatever the spread: for the widest of those assumed
+    wide = plan_statistic("difference", n=N, **options | {"spread": None, "effect": 0.3})
+    assert list(wide.needed.values()) > [least]
+
+
 def test_the_rules_are_those_of_the_statistics():
     """What a forecast says is refused is refused, and what is not is not."""
     made = plan_statistic("pca", n=10, k=K, **PUBLIC)
@@ -138,5 +152,5 @@ def test_what_cannot_be_planned():
     with pytest.raises(ParameterError, match="effect must be a positive"):
         plan_statistic("difference", n=N, k=K, effect=-1.0, **PUBLIC)
     few = plan_statistic("median", n=5, k=K, **PUBLIC)
-    assert few.verdict.startswith("hopeless")
+    assert few.verdict.startswith("hopeless: among fewer than 42 records no search finds")
     assert "prediction" in repr(few)

@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from spdp import Ball, Ledger, PrivateFrechetMean, Reference, private_mean
+from spdp import Ball, Ledger, PrivateFrechetMean, Reference, plan, private_mean
 from spdp.charts import chart_of
 from spdp.errors import DataError, InvalidMatrixError, ParameterError
 from spdp.geometry import expm, invvecd
+from spdp.words import facts
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "domain": Ball(6.0)}
 
@@ -30,6 +31,12 @@ def test_a_reference_has_the_moments_of_the_data(random_spd):
         along = np.sqrt((turned**2).mean(axis=0))
         np.testing.assert_allclose(reference.frame.width**2, along / along.mean(), rtol=1e-6)
         np.testing.assert_allclose(reference.sample, Y, atol=1e-12)
+
+
+def test_the_repr_is_short(public):
+    assert repr(public) == (
+        f"<Reference k=3, n=200, metric='logeuclid', sha256 {public.digest[:12]}…>"
+    )
 
 
 def test_many_public_records_are_thinned_for_plans(rng):
@@ -109,7 +116,7 @@ def test_other_files_are_refused(tmp_path):
 
 def test_a_reference_of_another_size_costs_nothing(public, random_spd, tmp_path):
     ledger = Ledger(tmp_path / "a.ledger", epsilon=2.0, delta=1e-5)
-    for method in ("auto", "oneshot"):
+    for method in ("auto", "adaptive"):
         with pytest.raises(ParameterError, match="3×3 matrices, the records are 4×4"):
             private_mean(
                 random_spd(50, 4), reference=public, ledger=ledger, method=method, **BUDGET
@@ -124,3 +131,52 @@ def test_the_estimator_takes_a_reference(public, random_spd):
     release = private_mean(X, **options, random_state=1, reference=public)
     np.testing.assert_array_equal(clone(estimator).fit(X).mean_, release.value)
     assert estimator.fit(X).certificate_["reference"] == public.digest
+
+
+@pytest.mark.parametrize(
+    ("n", "radius", "method", "use"),
+    [
+        (100, 6.0, "adaptive", "checked privately"),
+        (3000, 6.0, "adaptive", "not used: with this many records"),
+        (300, 1.0, "oneshot", "not used: one shot"),
+    ],
+)
+def test_a_reference_is_never_ignored_without_a_word(public, random_spd, n, radius, method, use):
+    """Without one, "auto" takes one shot for all of these."""
+    X, options = random_spd(n, 3, seed=1, condition=4.0), BUDGET | {"domain": Ball(radius)}
+    assert private_mean(X, **options, random_state=0).certificate["method"] == "oneshot"
+    release = private_mean(X, **options, random_state=0, reference=public)
+    c = release.certificate
+    assert (c["method"], c["reference"]) == (method, public.digest)
+    assert facts(c)["reference"].startswith(use)
+    assert all(check.ok for check in release.verify())
+    assert plan(n=n, k=3, **options, reference=public).method == method
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"delta": 0.0},
+        {"mechanism": "laplace"},
+        {"adjacency": "add-remove"},
+        {"method": "oneshot"},
+    ],
+)
+def test_a_reference_that_no_search_can_use_is_refused(public, random_spd, tmp_path, bad):
+    ledger = Ledger(tmp_path / "a.ledger", epsilon=2.0, delta=1e-5)
+    with pytest.raises(ParameterError, match="reference is for the adaptive method"):
+        private_mean(random_spd(50, 3), reference=public, ledger=ledger, **BUDGET | bad)
+    assert ledger.history() == []
+    with pytest.raises(ParameterError, match="reference is for the adaptive method"):
+        plan(n=50, k=3, reference=public, **BUDGET | bad)
+
+
+def test_a_sum_in_parts_cannot_start_from_a_reference(public, random_spd):
+    with pytest.raises(ParameterError, match="use fit"):
+        PrivateFrechetMean(**BUDGET, reference=public).partial_fit(random_spd(5, 3))
+
+
+def test_a_source_that_is_not_counted_yet_is_searched(public, random_spd):
+    X = random_spd(60, 3, seed=1, condition=4.0)
+    release = private_mean(iter([X[:30], X[30:]]), **BUDGET, reference=public, random_state=0)
+    assert release.certificate["method"] == "adaptive"

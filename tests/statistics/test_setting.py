@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from spdp import (
+    Ball,
     EigenvalueBounds,
+    PrivateTangentLDA,
     private_class_means,
     private_difference,
     private_dispersion,
@@ -16,8 +18,9 @@ from spdp import (
     private_pca,
     private_regression,
 )
-from spdp.errors import OutsideDomain
+from spdp.errors import Hopeless, OutsideDomain
 from spdp.queries import RECORD_NORM
+from spdp.words import facts, meaning
 
 N = 3000
 Y, COVARIATES = np.arange(N) % 2, np.linspace(0.0, 1.0, N)
@@ -62,3 +65,24 @@ def test_a_domain_that_does_not_fit_is_told_where_it_was_given(random_spd, name)
     (warning,) = [w for w in caught if w.category is OutsideDomain]
     assert f"private_{name.split('-')[0]}" in getline(warning.filename, warning.lineno)
     assert c["outside"]["share"] > 0.5
+
+
+@pytest.mark.parametrize("n", [40, 3000])
+def test_a_hopeless_release_warns_where_its_page_says_so(random_spd, n):
+    """Under the page's own condition, and only then, at the line of the call."""
+    X, y = random_spd(n, 3), np.arange(n) % 2
+    options = {"epsilon": 0.5, "delta": 1e-6, "domain": Ball(3.0)}
+    made = [
+        lambda: private_mean(X, **options),
+        lambda: private_dispersion(X, **options),
+        lambda: private_class_means(X, y, classes=[0, 1], **options),
+        lambda: PrivateTangentLDA(**options, classes=[0, 1]).fit(X, y).release_,
+    ]
+    for release in made:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", Hopeless)
+            c = release().certificate
+        told = [w for w in caught if w.category is Hopeless]
+        assert len(told) == (n == 40) == ("worth" in facts(c)) == ("HOPELESS" in meaning(c))
+        assert all(str(w.message) == facts(c)["worth"] for w in told)
+        assert all("private_" in getline(w.filename, w.lineno) for w in told)

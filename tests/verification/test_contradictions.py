@@ -214,7 +214,8 @@ FORGED = {
     },
     "oneshot": {
         "words": last(guarantee="(0, 0)-DP, checked by the regulator"),
-        "a reference": fields(reference=DIGEST),
+        "a digest of words": fields(reference="approved"),
+        "a reference that no search could use": fields(reference=DIGEST, adjacency="add-remove"),
         "versions": fields(versions={"spdp": "99"}),
         "words for a version": fields(
             versions=dict.fromkeys(("numpy", "opendp", "python", "spdp"), "the very best")

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from spdp.blocks import NUMBERS, matrix_stack
 from spdp.charts.base import Chart, Component
 from spdp.charts.logeuclid import LogEuclidean, clamped
-from spdp.faults import check_status
-from spdp.kernels import Kernels, Region, dimension, kernels_for
+from spdp.hermitian import doubled, hermitian_logm
+from spdp.kernels import Kernels, Region, dimension
 from spdp.kernels.base import SQRT2, Array, Codes, Ints, compose, invvecd, upper_triangle, vecd
 
 __all__ = ["Hermitian"]
@@ -61,11 +61,7 @@ class Hermitian(LogEuclidean):
         return self.unfold(self.vector(M))
 
     def vector(self, M: Any) -> Array:
-        A = matrix_stack(M, kinds=self.kinds)
-        L, status, smallest = kernels_for(A).logm(doubled(A.reshape(-1, *A.shape[-2:])))
-        check_status(status, A, smallest)
-        k = A.shape[-1]
-        return self.fold(L[:, :k, :k] + 1j * L[:, k:, :k]).reshape(*A.shape[:-2], -1)
+        return self.fold(hermitian_logm(matrix_stack(M, kinds=self.kinds)))
 
     def log_vectors(
         self, X: NDArray[Any], low: float, high: float, kernels: Kernels
@@ -100,16 +96,6 @@ class Hermitian(LogEuclidean):
         real, imaginary = rest.v.copy(), rest.v.copy()
         real[..., -half:] = imaginary[..., :-half] = 0.0
         return [*first, Component(real, half), Component(imaginary, half)]
-
-
-def doubled(X: NDArray[Any]) -> NDArray[Any]:
-    """The real matrices [[A, −B], [B, A]] (m, 2k, 2k) of A + iB (m, k, k)."""
-    m, k = X.shape[:2]
-    E = np.empty((m, 2 * k, 2 * k), X.real.dtype)
-    E[:, :k, :k] = E[:, k:, k:] = X.real
-    E[:, k:, :k] = X.imag
-    np.negative(E[:, k:, :k], out=E[:, :k, k:])
-    return E
 
 
 @lru_cache(maxsize=64)

@@ -1,9 +1,10 @@
 r"""The off-log metric of full-rank correlation matrices: y = √2·Off(Logm C).
 
-Off takes the entries above the diagonal; ρ(C, C') = ‖Off⁰(Logm C − Logm C')‖_F with the
-diagonal set to zero. For every symmetric H with zero diagonal there is exactly one
-diagonal D such that Expm(H + D) has ones on its diagonal (Archakov and Hansen 2021), so
-the chart is onto R^d, d = k(k−1)/2, and every vector is a correlation matrix.
+Off takes the entries above the diagonal, row by row: (1,2), …, (1,k), (2,3), …;
+ρ(C, C') = ‖Off⁰(Logm C − Logm C')‖_F with the diagonal set to zero. For every symmetric
+H with zero diagonal there is exactly one diagonal D such that Expm(H + D) has ones on
+its diagonal (Archakov and Hansen 2021), so the chart is onto R^d, d = k(k−1)/2, and
+every vector is a correlation matrix.
 
 *Records.* Each is divided by its own standard deviations first, X_ij/√(X_ii·X_jj), so a
 covariance matrix counts as its correlation matrix, and a diagonal that is one up to
@@ -26,19 +27,15 @@ from numpy.typing import NDArray
 from spdp.blocks import matrix_stack
 from spdp.charts.base import Chart
 from spdp.charts.spectra import trace_ball
+from spdp.correlation import above, correlation_of, correlations
 from spdp.errors import ParameterError
 from spdp.geometry import logm
 from spdp.kernels import Kernels, Region, Status
-from spdp.kernels.base import SQRT2, Array, Codes, compose, upper_triangle
+from spdp.kernels.base import SQRT2, Array, Codes, upper_triangle
 
 __all__ = ["OffLog"]
 
-EPS = float(np.finfo(np.float64).eps)
-CLOSE = 1e-13  # ‖ln diag Expm(H + D)‖_∞ at which the iteration for D ends
-MOST_STEPS = 2000  # several times what spectra that float64 resolves need
 AGREES = 1e-9  # distance of a matrix from its vector that is rounding, over its size
-RESOLVED = 1e5  # smallest eigenvalue over its rounding: its logarithm is good to 1e-5
-CLOSER = 0.8  # by which a vector shrinks whose matrix float64 does not resolve
 
 
 class OffLog(Chart):
@@ -63,7 +60,7 @@ class OffLog(Chart):
     def vector(self, M: Any) -> Array:
         A = matrix_stack(M)
         C, _ = correlations(A.reshape(-1, *A.shape[-2:]))
-        return off_log(logm(C.reshape(A.shape)))
+        return above(logm(C.reshape(A.shape)))
 
     def representable(self, v: Array) -> Array:
         """The vector itself, unless no matrix of float64 numbers has it.
@@ -72,29 +69,14 @@ class OffLog(Chart):
         became of the iteration, and its own vector is known: where that is farther from
         v than rounding, it is what is returned.
         """
-        own = off_log(logm(self.matrices(v)))
+        own = above(logm(self.matrices(v)))
         gap = np.sqrt(((own - v) ** 2).sum(axis=-1, keepdims=True))
         size = np.maximum(1.0, np.sqrt((own * own).sum(axis=-1, keepdims=True)))
         return np.where(gap <= AGREES * size, v, own)
 
     def matrices(self, v: Array) -> Array:
-        """The correlation matrices of vectors; ones on their diagonals are exact.
-
-        Where an eigenvalue would be below what float64 resolves, the vector is shrunk
-        toward zero, the identity's, until none is.
-        """
-        H = hollow(np.asarray(v, dtype=np.float64), self.size(v.shape[-1]))
-        k = H.shape[-1]
-        stack = H.reshape(-1, k, k)
-        least = RESOLVED * k * EPS
-        w = np.linalg.eigvalsh(stack)
-        spread = (w[:, -1] - w[:, 0])[:, None, None]
-        stack = stack * np.minimum(1.0, -log(least) / np.maximum(spread, 1e-300))
-        C = unit_diagonal(stack)
-        while (poor := np.linalg.eigvalsh(C)[:, 0] < least).any():
-            stack[poor] *= CLOSER
-            C[poor] = unit_diagonal(stack[poor])
-        return C.reshape(H.shape)
+        """Those of :func:`~spdp.correlation.correlation_of`: total, whatever v."""
+        return correlation_of(np.asarray(v, dtype=np.float64), self.size(v.shape[-1]))
 
     def ball(self, center: Array | None, radius: float, k: int) -> Region:
         if k < 2:
@@ -147,58 +129,6 @@ class OffLog(Chart):
         stack = A.reshape(-1, *A.shape[-2:]).astype(np.float64)
         found = [_log_jacobian(C) for C in stack]
         return np.reshape(found, A.shape[:-2]) if A.ndim > 2 else found[0]
-
-
-def correlations(X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """X_ij/√(X_ii·X_jj) in the dtype of X; and False where some X_ii is not positive.
-
-    A matrix that cannot be divided is left as it is, for the kernels to judge.
-    """
-    k = X.shape[1]
-    diagonal = np.diagonal(X, axis1=1, axis2=2).astype(np.float64)
-    if (diagonal == 1.0).all():
-        return X, np.ones(len(X), bool)
-    finite = np.isfinite(diagonal).all(axis=1)
-    positive: NDArray[np.bool_] = np.asarray((diagonal > 0).all(axis=1) | ~finite)
-    usable = np.asarray(positive & finite)[:, None]
-    with np.errstate(all="ignore"):
-        inverse = np.where(usable, 1.0 / np.sqrt(diagonal), 1.0)
-        C = (X.astype(np.float64) * inverse[:, :, None] * inverse[:, None, :]).astype(X.dtype)
-    C[:, np.arange(k), np.arange(k)] = np.where(usable, 1.0, diagonal)
-    return C, positive
-
-
-def off_log(L: Array) -> Array:
-    """√2 times the entries above the diagonal."""
-    i, j = upper_triangle(L.shape[-1])
-    return np.asarray(SQRT2 * L[..., i, j])
-
-
-def hollow(v: Array, k: int) -> Array:
-    """Symmetric matrices with zero diagonals, the inverse of :func:`off_log`."""
-    H = np.zeros((*v.shape[:-1], k, k))
-    i, j = upper_triangle(k)
-    H[..., i, j] = H[..., j, i] = v / SQRT2
-    return H
-
-
-def unit_diagonal(H: Array) -> Array:
-    """Expm(H + D) of a stack (m, k, k), D by D ← D − ln diag Expm(H + D).
-
-    The iteration is a contraction (Archakov and Hansen). It ends when every diagonal is
-    within CLOSE of one, or after so many steps; rows and columns are then divided so
-    that it is one exactly.
-    """
-    k = H.shape[-1]
-    diagonal, one = np.zeros(H.shape[:-1]), np.eye(k)
-    for _ in range(MOST_STEPS):
-        w, V = np.linalg.eigh(H + diagonal[..., None] * one)
-        gap = np.log(np.einsum("mij,mj->mi", V * V, np.exp(w)))
-        if np.abs(gap).max(initial=0.0) <= CLOSE:
-            break
-        diagonal = diagonal - gap
-    C, _ = correlations(compose(V, np.exp(w)))
-    return np.asarray(0.5 * (C + np.swapaxes(C, -1, -2)))
 
 
 def _log_jacobian(C: Array) -> float:

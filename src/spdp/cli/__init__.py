@@ -26,7 +26,7 @@ from spdp.cli import (
 )
 from spdp.cli.examples import group, register
 from spdp.cli.spelling import EXIT_CODES, UsageError, exit_code, in_words, printable
-from spdp.errors import DataWarning
+from spdp.errors import DataWarning, Hopeless
 
 __all__ = ["app", "main"]
 
@@ -101,6 +101,7 @@ def main() -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", DataWarning)
+            warnings.simplefilter("ignore", Hopeless)  # the table's row "worth" says so
             warnings.showwarning = _warn
             code = app(standalone_mode=False)
     except Exception as error:

@@ -176,7 +176,9 @@ Correlation = Annotated[
     float | None,
     typer.Option(
         metavar="SHRINKAGE",
-        help="Records are correlation matrices, shrunk already to (1-s)C + sI by this public s.",
+        help="Records are correlation matrices, shrunk already to (1-s)C + sI by this public s. "
+        "Covariances are divided by their variances, and a mean's diagonal is 1, with --metric "
+        "offlog only.",
     ),
 ]
 Radius = Annotated[

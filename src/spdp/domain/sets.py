@@ -199,6 +199,10 @@ class CorrelationBounds(Domain):
     shrunk, or whose diagonal is not one, is forced into the same ball as any other:
     privacy assumes neither.
 
+    For correlation matrices. With ``metric="offlog"`` covariances count as their
+    correlations and a mean's diagonal is 1; in other metrics neither holds, and this is
+    TraceBounds(η, k) and no more.
+
     Parameters
     ----------
     shrinkage : float

@@ -89,6 +89,9 @@ class _ClassModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 class PrivateMDM(TransformerMixin, _ClassModel):  # type: ignore[misc]
     """Minimum distance to private class means, in a flat metric.
 
+    Unless told otherwise, ``fit`` spends ε = 1, δ = 1e-6: scikit-learn's repr shows
+    only what differs from such defaults, the certificate all.
+
     The face of pyRiemann's ``MDM``. See :func:`spdp.private_class_means` for what is
     released and why it is private.
 
@@ -163,6 +166,9 @@ class PrivateMDM(TransformerMixin, _ClassModel):  # type: ignore[misc]
 
 class PrivateTangentLDA(_ClassModel):
     """Linear discriminant analysis of a metric's vectors, from private moments.
+
+    Unless told otherwise, ``fit`` spends ε = 1, δ = 1e-6: scikit-learn's repr shows
+    only what differs from such defaults, the certificate all.
 
     With class means m_c, priors π_c and the covariance W within the classes, all of
     them released together, the discriminant of v is m_cᵀW⁻¹v − ½m_cᵀW⁻¹m_c + ln π_c.

@@ -23,6 +23,9 @@ __all__ = ["PrivateFrechetMean"]
 class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Private Fréchet mean of a set of SPD matrices.
 
+    Unless told otherwise, ``fit`` spends ε = 1, δ = 1e-6: scikit-learn's repr shows
+    only what differs from such defaults, the certificate all.
+
     Only what ``fit`` learns is private: ``mean_`` and ``certificate_`` may be
     published. ``transform`` maps matrices to their vectors relative to that mean; its
     output is as sensitive as its input.
@@ -104,6 +107,8 @@ class PrivateFrechetMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         if self.max_records is not None:
             raise ParameterError("weights='records' needs all records at once: use fit")
+        if self.reference is not None:  # for a search; a sum is released in one shot
+            raise ParameterError("a reference needs all records at once: use fit")
         part = LatticeSum.of(
             X,
             check_domain(self.domain),

@@ -20,6 +20,9 @@ __all__ = ["PrivateTangentPCA"]
 class PrivateTangentPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Private principal geodesic analysis of SPD matrices in a flat metric.
 
+    Unless told otherwise, ``fit`` spends ε = 1, δ = 1e-6: scikit-learn's repr shows
+    only what differs from such defaults, the certificate all.
+
     With the face of geomstats' TangentPCA. Only what ``fit`` learns is private: the
     attributes below may be published. ``transform`` maps matrices to their coordinates
     along the components; its output is as sensitive as its input.

@@ -23,6 +23,9 @@ Array = NDArray[np.float64]
 class PrivateGeodesicRegression(BaseEstimator):  # type: ignore[misc]
     """Regression of SPD matrices on covariates of public range, with privacy.
 
+    Unless told otherwise, ``fit`` spends ε = 1, δ = 1e-6: scikit-learn's repr shows
+    only what differs from such defaults, the certificate all.
+
     In a flat metric the geodesic of best fit is a straight line of the chart: the
     matrix at covariates x is predicted as ``intercept_`` moved along
     (x − at_)·``coef_``. What ``fit`` learns may be published; ``score`` is as sensitive

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from spdp.markup import card, shaded
+from spdp.cautions import outside
+from spdp.markup import card, shaded, warning
 from spdp.pictures.panels import VALUE, Certificate, Values, panels
 from spdp.words import facts, heading
 
@@ -17,4 +18,6 @@ def html_of(values: Values, certificate: Certificate) -> str:
     small = [p for p in drawn if p.scale == VALUE and len(p.data) <= LARGEST][:MOST]
     top = max((float(np.abs(p.data).max()) for p in small), default=0.0) or 1.0
     maps = [shaded(p.data.tolist(), p.title, top) for p in small]
-    return card(heading(certificate), facts(certificate), *maps)
+    misfit = outside(values, certificate)
+    first = "" if misfit is None else warning(f"The domain does not fit: {misfit}")
+    return card(heading(certificate), facts(certificate), *maps, first=first)

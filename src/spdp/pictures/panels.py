@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.charts import chart_of
+from spdp.words import found_of
 
 __all__ = ["MOST", "VALUE", "Panel", "panels"]
 
@@ -115,7 +116,8 @@ def _difference(values: Values, c: Certificate) -> list[Panel]:
     first, second = values["means"]
     one, two = _classes_of(c, 2)
     titles = [f"Mean of class {name}" for name in (one, two)]
-    change = _matrices((first - second)[None], [f"Class {one} less class {two}"], "change")
+    title = f"Class {one} less class {two}: {found_of(c)}"
+    change = _matrices((first - second)[None], [title], "change")
     return _matrices(values["means"], titles) + change[:1]
 
 
@@ -135,8 +137,8 @@ def _pca(values: Values, c: Certificate) -> list[Panel]:
 
 def _regression(values: Values, c: Certificate) -> list[Panel]:
     at = ", ".join(f"{x:.4g}" for x in values["at"])
-    fitted = _matrices(*_stacked(values["fitted"], f"Fitted where the covariates are {at}:"))
-    fitted = [panel._replace(title=panel.title.rstrip(":")) for panel in fitted]
+    end = ":" if values["fitted"].ndim == 3 else ""  # before the number of a matrix
+    fitted = _matrices(*_stacked(values["fitted"], f"Fitted where the covariates are {at}{end}"))
     titles = [f"Change with one unit of covariate {i}" for i in range(len(values["slopes"]))]
     return fitted + _changes(values["fitted"], values["slopes"], titles, c)
 

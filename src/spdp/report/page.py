@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp import words
+from spdp import cautions, words
 from spdp.certificate import seal_of
 from spdp.errors import DataError, ParameterError
 from spdp.pictures.painting import top_of
@@ -52,6 +52,7 @@ def html_report(
         "release.html.j2",
         heading=words.heading(c),
         subject=words.subject(c),
+        misfit=cautions.outside(release.values, c),
         verdict=words.verdict(c),
         accuracy=words.accuracy(c),
         meaning=words.meaning(c),

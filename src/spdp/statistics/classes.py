@@ -33,7 +33,6 @@ from spdp.release import Release, publish
 from spdp.statements import JOINT, PULLED, TOO_FEW, UNSEEN
 from spdp.statistics.search.classes import ClassSearch, FoundClasses, whole_domain
 from spdp.statistics.search.joint import within
-from spdp.statistics.search.outside import warn_outside
 from spdp.statistics.setting import Setting, prepare
 
 __all__ = ["check_classes", "private_class_means"]
@@ -197,8 +196,6 @@ def _publish(
     account, chart = setting.account, setting.chart
     unseen = [name for name, seen in zip(names, found.seen, strict=True) if not seen]
     account.note(classes=names, unseen=unseen, counts=found.counts.tolist())
-    if found.outside is not None and found.outside.clearly:
-        warn_outside(found.outside.share, account.unit)
     y = np.array([chart.project(mean, setting.region) for mean in found.means])
     z = np.array([chart.representable(mean) for mean in y])
     values = {"means": np.array([chart.matrices(mean) for mean in z]), "counts": found.counts}

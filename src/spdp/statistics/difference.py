@@ -51,7 +51,6 @@ from spdp.statements import CLIPPED, DIFFERENCE
 from spdp.statistics.classes import check_classes
 from spdp.statistics.counted import countable
 from spdp.statistics.search import Search
-from spdp.statistics.search.outside import warn_outside
 from spdp.statistics.setting import Setting, prepare
 
 __all__ = ["private_difference"]
@@ -231,8 +230,6 @@ def _publish(
     setting: Setting, search: Search, found: _Compared, classes: tuple[Any, ...]
 ) -> Release:
     account, chart = setting.account, setting.chart
-    if found.outside is not None and found.outside.clearly:
-        warn_outside(found.outside.share, account.unit)
     means = [chart.project(found.center + z, setting.region) for z in found.z]
     account.note(classes=list(classes))
     return publish(

@@ -48,7 +48,7 @@ from spdp.statements import DISTANCES, SPREAD, TAKEN
 from spdp.statistics.counted import countable
 from spdp.statistics.population import population_bound
 from spdp.statistics.search import Search
-from spdp.statistics.search.outside import Outside, warn_outside
+from spdp.statistics.search.outside import Outside
 from spdp.statistics.search.run import CENTRE_BALL, CENTRE_SHARES, MAX_ROUNDS, ROUNDS_FROM
 from spdp.statistics.search.shape import spreads
 from spdp.statistics.search.taken import SQUARE_SHARE, Taken, ask_taken, bounded
@@ -203,8 +203,6 @@ def private_dispersion(
 
 def _publish(setting: Setting, found: Spread, outside: Outside | None) -> Release:
     chart, unit = setting.chart, setting.source.unit
-    if outside is not None and outside.clearly:
-        warn_outside(outside.share, unit)
     y = chart.project(found.y, setting.region)
     z = chart.representable(y)
     bound = found.bound.moved(float(np.linalg.norm(z - y)))

@@ -78,7 +78,10 @@ def _verdict(p: Public, needed: dict[str, int]) -> str:
         if p.n < number:
             return f"too few records {what}: {number:,} are needed"
     if not p.finds:
-        return "hopeless: n·μ/√d is below 4, and noise is that of the whole domain"
+        return (
+            f"hopeless: among fewer than {ceil(p.findable):,} records no search finds where they "
+            "lie at this ε, and noise is that of the whole domain"
+        )
     return "enough records"
 
 
@@ -113,7 +116,9 @@ def plan_statistic(
     covariates : int
         Number of covariates of a regression, taken to be normal.
     effect : float, optional
-        Distance of two class means: how probably would the test find it?
+        Distance of two class means: how probably would the test find it, and how many
+        records would find it with power 80 %? Without it, that number is told for an
+        effect of half the spread.
 
     Returns
     -------

@@ -12,8 +12,9 @@ the released means is v times a non-central χ² of d degrees of freedom and of
 non-centrality δ²/v: the test's power is its probability beyond the central 95 % point.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import sqrt
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from scipy import optimize, stats
 
 from spdp.choices import Adjacency
 from spdp.frame import Frame
+from spdp.lattice import MAX_RECORDS
 from spdp.privacy.joint import least_count
 from spdp.queries import RECORD_NORM, CrossSum, DirectionSum, MomentSum, Query, SpreadSum, Trend
 from spdp.queries.spread import COUNTED, OF, WEIGHT
@@ -35,6 +37,7 @@ from spdp.statistics.search.state import resolution
 __all__ = ["STATISTICS", "Numbers", "Public"]
 
 LEVEL, POWER = 0.95, 0.8  # of the test, and of the effect it is asked about
+HALF = 0.5  # effect over the spread, where nobody says which effect
 ACCURATE = 0.1  # relative noise of a variance that a number of records is told for
 SEEN_ABOVE = 2.0  # standard deviations by which a class that is seen exceeds the least count
 NORMAL_MAD = sqrt(2.0 / np.pi)  # mean absolute deviation of a normal law, over its sd
@@ -76,6 +79,10 @@ class Public:
     def n(self) -> int:
         return self.planner.n
 
+    def of(self, n: int) -> "Public":
+        """The same for another number of records."""
+        return replace(self, planner=replace(self.planner, n=n))
+
     @property
     def frame(self) -> Frame:
         return Frame.plain(np.zeros(self.d))
@@ -88,6 +95,11 @@ class Public:
     def finds(self) -> bool:
         """Whether the records' ball can be found."""
         return resolution(self.n, self.d, self.mu) >= ROUNDS_FROM
+
+    @property
+    def findable(self) -> float:
+        """Number of records from which it can."""
+        return ROUNDS_FROM * sqrt(self.d) / self.mu
 
     def ball(self, name: str, spread: float) -> float:
         """Radius that the last query clips to."""
@@ -136,7 +148,7 @@ def _pca(p: Public, spread: float) -> Numbers:
     factor = (RECORD_NORM / query.factor**2) / ON_DIAGONAL  # of a unit ball's second moments
     noise = p.scale("pca", query) * factor * p.ball("pca", spread) ** 2 / p.n
     return {
-        "n·μ over 2·d^1.5": p.n * p.mu / (pca.ENOUGH * p.d**1.5),
+        "records, over those that need no warning": p.n * p.mu / (pca.ENOUGH * p.d**1.5),
         "noise of a covariance's largest eigenvalue, over the variance of a coordinate": (
             sqrt(2.0 * p.d) * noise / (spread**2 / p.d)
         ),
@@ -173,13 +185,31 @@ def _regression_needed(p: Public) -> Numbers:
 
 
 def _difference(p: Public, spread: float) -> Numbers:
-    query = MomentSum("", p.frame, 1.0, 2, "full", pooled=False)
-    noise = p.scale("difference", query) * p.ball("difference", spread) * 2.0 / p.n
-    v = 4.0 * spread**2 / (p.n * p.d) + 2.0 * noise**2
+    noise, v = _chance(p, spread)
     beyond = partial(_power, p.d, v)
     most = optimize.brentq(lambda x: beyond(x) - POWER, 0.0, 1e3 * sqrt(v * p.d))
     found = {"rms noise": sqrt(2.0 * p.d) * noise, f"effect of power {POWER:.0%}": float(most)}
     return found if p.effect is None else {**found, "power": beyond(p.effect)}
+
+
+def _chance(p: Public, spread: float) -> tuple[float, float]:
+    """Noise of a coordinate of a class mean, and v of this module's text."""
+    query = MomentSum("", p.frame, 1.0, 2, "full", pooled=False)
+    noise = p.scale("difference", query) * p.ball("difference", spread) * 2.0 / p.n
+    return noise, 4.0 * spread**2 / (p.n * p.d) + 2.0 * noise**2
+
+
+def _difference_needed(p: Public) -> Numbers:
+    """For the effect that was asked about, else for one of half the spread."""
+    what = f"{HALF:g} times the spread" if p.effect is None else f"{p.effect:g}"
+
+    def enough(n: int) -> bool:
+        made = p.of(n)
+        effects = [(s, p.effect or HALF * s) for s in p.planner.spreads]
+        return all(_power(p.d, _chance(made, s)[1], effect) >= POWER for s, effect in effects)
+
+    n = bisect_left(range(MAX_RECORDS), True, lo=1, key=enough)
+    return {f"to find a difference of {what} with power {POWER:.0%}": n}
 
 
 def _power(d: int, v: float, effect: float) -> float:
@@ -197,5 +227,5 @@ STATISTICS: dict[str, tuple[Callable[[Public, float], Numbers], Callable[[Public
     "pca": (_pca, _pca_needed),
     "median": (_median, _nothing),
     "regression": (_regression, _regression_needed),
-    "difference": (_difference, _nothing),
+    "difference": (_difference, _difference_needed),
 }

@@ -13,7 +13,6 @@ records, or of persons, is public. *Therefore.* The noisy integers are (ε,
 computed from them and from public numbers alone.
 """
 
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ from spdp.errors import ParameterError, named
 from spdp.privacy.account import Account, Seed
 from spdp.privacy.bounds import Bound
 from spdp.privacy.costs import Budget
-from spdp.privacy.laws import mean_of
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM
 from spdp.release import Release, publish, stated_bounds
@@ -39,7 +37,6 @@ from spdp.statistics.plan import OneShot, plan_one_shot, settle_mechanism, settl
 from spdp.statistics.records import Records
 from spdp.statistics.reference import Reference
 from spdp.statistics.search import Found, Search
-from spdp.statistics.search.outside import at_far_edge, warn_outside
 from spdp.statistics.sums import LatticeSum
 
 __all__ = ["private_mean", "release_sum"]
@@ -115,7 +112,8 @@ def private_mean(
     reference : Reference, optional
         Where the data are expected to lie, from data that are already public. The
         adaptive method starts there, after a private check, where few records are at
-        hand.
+        hand; "auto" takes it unless one shot is foreseen to err less for data as wide
+        as the reference. Refused where no search can run, as with ``delta=0``.
     reference_point : array (k, k), optional
         A public SPD matrix C: records are whitened, C^-½·X·C^-½, and the result is
         mapped back (:mod:`spdp.charts.whitened`). The domain is about whitened records.
@@ -158,7 +156,7 @@ def private_mean(
     if ledger is not None:
         engine.check_data(source, ledger)
     records = Records(source, engine, shot, policy)
-    wanted = settle_method(method, shot, records.n, epsilon, delta, mechanism)
+    wanted = settle_method(method, shot, records.n, epsilon, delta, mechanism, reference)
     adapts = wanted is Method.ADAPTIVE
     account = Account(
         Budget.gaussian(epsilon, delta) if adapts else shot.budget,
@@ -171,7 +169,7 @@ def private_mean(
     if adapts:
         search = Search(records.held(account.key), account, records.region, chart, reference)
         return _adaptive(search, domain, chart)
-    return _one_shot(shot, account, *records.total())
+    return _one_shot(shot, account, *records.total(), reference)
 
 
 def _check_weights(weights: str, max_records: int | None, grouped: bool) -> None:
@@ -222,8 +220,17 @@ def release_sum(
     return _one_shot(shot, account, shot.query.counted(total.total, total.n), total.n)
 
 
-def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int) -> Release:
-    """Answer the one query of a plan, and say what the answer means."""
+def _one_shot(
+    shot: OneShot,
+    account: Account,
+    exact: NDArray[np.int64],
+    n: int,
+    reference: Reference | None = None,
+) -> Release:
+    """Answer the one query of a plan, and say what the answer means.
+
+    A ``reference`` was offered and not used: the certificate says so.
+    """
     query, chart = shot.query, shot.chart
     noisy, _ = account.measure(query, exact)
     public = shot.adjacency is Adjacency.REPLACE_ONE
@@ -232,8 +239,6 @@ def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int)
     y = chart.project(region.center + noisy[: len(region.center)] * (query.step / count), region)
     z = chart.representable(y)
     law, shift = shot.law(count), 0.0 if z is y else float(np.linalg.norm(z - y))
-    if at_far_edge(y, region, sqrt(mean_of(law))):
-        warn_outside(None, account.unit)
     return publish(
         account,
         chart.matrices(z),
@@ -250,16 +255,13 @@ def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int)
         sensitivity=shot.sensitivity * query.step / count,
         sigma=shot.scale * query.step / count,
         lattice_step=query.step,
+        reference=None if reference is None else reference.digest,
     )
 
 
 def _adaptive(search: Search, domain: Domain, chart: Chart) -> Release:
     """Run a search, and say what its last answer means."""
     found = search.run()
-    if found.outside is not None and found.outside.clearly:
-        warn_outside(found.outside.share, search.account.unit)
-    elif at_far_edge(found.y, search.region, found.bound.at(0.95)):
-        warn_outside(None, search.account.unit)
     account, last = search.account, search.account.steps[-1]
     reference = search.reference
     y = chart.project(found.y, search.region)

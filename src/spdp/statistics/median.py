@@ -40,7 +40,6 @@ from spdp.release import Release, publish
 from spdp.statements import MEDIAN
 from spdp.statistics.counted import countable
 from spdp.statistics.search import Search
-from spdp.statistics.search.outside import warn_outside
 from spdp.statistics.setting import Setting, prepare
 
 __all__ = ["private_median"]
@@ -160,8 +159,6 @@ class _Walk:
 
 def _publish(setting: Setting, search: Search, walk: _Walk) -> Release:
     account, chart = setting.account, setting.chart
-    if walk.outside is not None and walk.outside.clearly:
-        warn_outside(walk.outside.share, account.unit)
     y = chart.representable(chart.project(walk.center, setting.region))
     facts = setting.facts(walk.outside, search.n, walk.size)
     facts["sigma"] /= sqrt(AVERAGED)  # of the average of the last steps

@@ -54,7 +54,7 @@ from spdp.statements import PCA
 from spdp.statistics.counted import countable
 from spdp.statistics.population import population_bound
 from spdp.statistics.search import Search
-from spdp.statistics.search.outside import Outside, warn_outside
+from spdp.statistics.search.outside import Outside
 from spdp.statistics.search.run import MAX_ROUNDS, ROUNDS_FROM, SHAPE_FROM
 from spdp.statistics.search.shape import cleaned
 from spdp.statistics.search.taken import SQUARE_SHARE, Taken, ask_taken, bounded
@@ -274,8 +274,6 @@ def private_pca(
 
 def _publish(setting: Setting, found: Principal, outside: Outside | None) -> Release:
     chart, unit = setting.chart, setting.source.unit
-    if outside is not None and outside.clearly:
-        warn_outside(outside.share, unit)
     y = chart.project(found.y, setting.region)
     z = chart.representable(y)
     bound = found.bound.moved(float(np.linalg.norm(z - y)))

@@ -15,8 +15,11 @@ from spdp.privacy.costs import Budget
 from spdp.privacy.laws import Spec, mean_law, mean_of
 from spdp.privacy.ledger import Ledger, check_ledger
 from spdp.queries import VectorSum, count_weight, share_sum, whole_domain_sum
+from spdp.statistics.reference import Reference
 
 __all__ = ["OneShot", "choose_method", "plan_one_shot", "settle_mechanism", "settle_method"]
+
+SEARCHED = 1.6  # rms error of a search over that of Gaussian one shot, by spread over radius
 
 
 @dataclass(frozen=True)
@@ -144,20 +147,27 @@ def _budgets(wanted: Mechanism, epsilon: float, delta: float) -> list[Budget]:
 
 
 def choose_method(
-    shot: OneShot, n: int | None, epsilon: float, delta: float, mechanism: str
+    shot: OneShot,
+    n: int | None,
+    epsilon: float,
+    delta: float,
+    mechanism: str,
+    spread: float | None = None,
 ) -> str:
     """The method that public numbers predict to be better: "adaptive" or "oneshot".
 
     A smaller ball, or shrinkage where noise is too large to find one, gains in three
     dimensions or more. But where the Laplace law is far better in one shot (small k),
-    data that fill the domain would lose by the change to Gaussian noise.
+    data that fill the domain would lose by the change to Gaussian noise. A public
+    reference tells how wide the data may be, ``spread``: the search's error is then
+    foreseen, and wins unless one shot's is smaller.
     """
-    if not n or delta == 0 or mechanism == Mechanism.LAPLACE:
+    if not _can_adapt(shot, delta, mechanism) or (spread is None and (not n or shot.k == 1)):
         return "oneshot"
-    if shot.adjacency is not Adjacency.REPLACE_ONE or shot.k == 1 or shot.max_records:
-        return "oneshot"
-    loss = shot.expected_squared_error(n)
-    if loss > 0.5 * shot.domain.radius_for(shot.k, shot.chart) ** 2:
+    if not n:  # not counted yet, so nothing is foreseen; the reference was given to be used
+        return "adaptive"
+    loss, radius = shot.expected_squared_error(n), shot.domain.radius_for(shot.k, shot.chart)
+    if loss > 0.5 * radius**2:
         return "adaptive"
     gaussian = plan_one_shot(
         shot.k,
@@ -167,24 +177,52 @@ def choose_method(
         mechanism="gaussian",
         chart=shot.chart,
     )
-    return "oneshot" if 2.0 * loss < gaussian.expected_squared_error(n) else "adaptive"
+    gain = 0.5 if spread is None else min(1.0, SEARCHED * spread / radius) ** 2
+    return "oneshot" if loss < gain * gaussian.expected_squared_error(n) else "adaptive"
+
+
+def _can_adapt(shot: OneShot, delta: float, mechanism: str) -> bool:
+    """Whether a search can run at all."""
+    gaussian = delta > 0 and mechanism != Mechanism.LAPLACE
+    return gaussian and shot.adjacency is Adjacency.REPLACE_ONE and not shot.max_records
 
 
 def settle_method(
-    method: str, shot: OneShot, n: int | None, epsilon: float, delta: float, mechanism: str
+    method: str,
+    shot: OneShot,
+    n: int | None,
+    epsilon: float,
+    delta: float,
+    mechanism: str,
+    reference: Reference | None = None,
 ) -> Method:
-    """The method that will run where ``method`` is asked for, if it can."""
+    """The method that will run where ``method`` is asked for, if it can.
+
+    A ``reference`` is for the search alone, so one that no search can use is refused.
+    """
     wanted = choose(Method, method, "method")
+    if reference is not None:
+        _check_usable(wanted, _can_adapt(shot, delta, mechanism))
     if wanted is Method.AUTO:
-        return Method(choose_method(shot, n, epsilon, delta, mechanism))
-    gaussian = delta > 0 and mechanism != Mechanism.LAPLACE
+        spread = None if reference is None else reference.spread
+        return Method(choose_method(shot, n, epsilon, delta, mechanism, spread))
     if wanted is Method.ADAPTIVE and shot.max_records is not None:
         raise ParameterError(
             f"{named('max_records')} goes with {named('method', 'oneshot')} (or 'auto')"
         )
-    if wanted is Method.ADAPTIVE and not (gaussian and shot.adjacency is Adjacency.REPLACE_ONE):
+    if wanted is Method.ADAPTIVE and not _can_adapt(shot, delta, mechanism):
         raise ParameterError(
             f"{named('method', 'adaptive')} needs Gaussian noise: {named('delta')} above 0, "
             f"{named('mechanism')} 'auto' or 'gaussian', replace-one adjacency"
         )
     return wanted
+
+
+def _check_usable(wanted: Method, possible: bool) -> None:
+    """Refuse a reference that nothing would look at."""
+    if wanted is Method.ONESHOT or not possible:
+        raise ParameterError(
+            f"{named('reference')} is for the adaptive method, which needs {named('delta')} above "
+            f"0, {named('mechanism')} 'auto' or 'gaussian', {named('method')} 'auto' or "
+            f"'adaptive', replace-one adjacency and no {named('max_records')}"
+        )

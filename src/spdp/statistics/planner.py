@@ -227,7 +227,9 @@ class Planner:
     def will_run(self, n: int, epsilon: float) -> Method:
         """What ``private_mean`` will do."""
         shot = self.shot(epsilon)
-        return settle_method(self.method, shot, n, epsilon, self.delta, self.mechanism)
+        return settle_method(
+            self.method, shot, n, epsilon, self.delta, self.mechanism, self.reference
+        )
 
     @property
     def kinds(self) -> list[Population | None]:

@@ -9,7 +9,7 @@ import hashlib
 import os
 import tempfile
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ SQUARE = 1e-8  # by how much axes may fail to be orthonormal
 SAMPLE = 2000  # records at least, if there are, that are kept for plans
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Reference:
     """Centre and shape of public data; ``frame`` has units w_j = √(s_j/mean s).
 
@@ -67,7 +67,7 @@ class Reference:
     """
 
     frame: Frame
-    sample: Array = field(repr=False)
+    sample: Array
     spread: float
     n: int
     metric: str = "logeuclid"
@@ -100,6 +100,12 @@ class Reference:
         width = np.sqrt(along / along.mean())
         spread = float(np.sqrt(max(values.sum(), 0.0)))
         return Reference(Frame(center, width, V), sample, spread, n, metric)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Reference k={self.k}, n={self.n}, metric={self.metric!r}, "
+            f"sha256 {self.digest[:12]}…>"
+        )
 
     @property
     def k(self) -> int:

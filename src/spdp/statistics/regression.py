@@ -33,7 +33,6 @@ from spdp.release import Release, publish
 from spdp.statements import REGRESSION
 from spdp.statistics.counted import countable
 from spdp.statistics.search import Search
-from spdp.statistics.search.outside import warn_outside
 from spdp.statistics.setting import Setting, prepare
 from spdp.statistics.trend import Fit
 
@@ -159,8 +158,6 @@ def check_covariates(covariates: Any, p: int) -> Any:
 
 def _publish(setting: Setting, search: Search, fit: Fit, limits: Array) -> Release:
     account, chart = setting.account, setting.chart
-    if fit.outside is not None and fit.outside.clearly:
-        warn_outside(fit.outside.share, account.unit)
     solved, half = fit.solved, 0.5 * (limits[:, 1] - limits[:, 0])
     seen = fit.trend.middle + fit.trend.half * solved.at  # in the public ranges' [−1, 1]
     scale = fit.trend.half * half  # one unit of a covariate as seen, in its own units

@@ -112,10 +112,10 @@ def free_words(c: Fields) -> Iterator[Check]:
     yield Check("versions", ok, "of what made the release")
     yield Check("created", WHEN.fullmatch(c["created"]) is not None, "a time, UTC")
     digest, searched = c["reference"], c["method"] == Method.ADAPTIVE
-    ok = digest is None or (
-        searched and c["statistic"] == "mean" and DIGEST.fullmatch(digest) is not None
-    )
-    yield Check("reference", ok, "the digest of one, where a search may start from it")
+    offered = c["statistic"] == "mean" and c["method"] is not None and c["max_records"] is None
+    offered &= c["adjacency"] == Adjacency.REPLACE_ONE  # a search could have run
+    ok = digest is None or (offered and DIGEST.fullmatch(digest) is not None)
+    yield Check("reference", ok, "the digest of one, where a search could start from it")
     yield Check("outside", c["outside"] is None or searched, "where a search asked for it")
     yield Check("seed", c["seed"] in (None, "generator") or type(c["seed"]) is int, "or none")
     if c["method"] is not None:

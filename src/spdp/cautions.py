@@ -1,0 +1,91 @@
+"""What a release warns of, told from its certificate and its values alone.
+
+*Enforced.* Nothing but what is released, and public numbers, is an argument here: a
+warning says no more than the release does.
+"""
+
+from collections.abc import Mapping
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.charts import Chart, chart_of
+from spdp.domain import domain_of
+from spdp.errors import DataError
+
+__all__ = ["COUNTED", "clearly_outside", "hopeless", "outside", "reach"]
+
+Certificate = dict[str, Any]
+Values = Mapping[str, NDArray[Any]]
+
+COUNTED = {"record": "records", "voxel": "voxels", "person": "people"}
+MEANS = ("mean", "dispersion", "pca", "class-means")  # whose bound is on means
+MANY, CLEAR = 0.1, 3.0  # share from which to warn, by so many sd of its noise
+FAR, SHARP = 0.9, 0.3  # over the radius: distance of a mean at the edge, and its error
+
+
+def clearly_outside(share: float, sd: float) -> bool:
+    """Whether many records lie at the domain's edge beyond doubt."""
+    return share - CLEAR * sd > MANY
+
+
+def outside(values: Values, c: Certificate) -> str | None:
+    """That the domain does not fit the records (or persons), where that is plain."""
+    found, many = c["outside"], "nearly all"
+    if found is not None and clearly_outside(found["share"], found["sd"]):
+        many = f"about {found['share']:.0%} of the"
+    elif not _at_far_edge(values, c):
+        return None
+    return (
+        f"{many} {c['unit']}s lie outside the domain or at its edge, and were moved to it. Is the "
+        "domain in the unit of the data?"
+    )
+
+
+def _at_far_edge(values: Values, c: Certificate) -> bool:
+    """Whether a released mean lies at the ball's surface, its error aside.
+
+    A mean is there only if nearly all records are.
+    """
+    if c["statistic"] != "mean" or c["domain"] is None or c["error_bound"] is None:
+        return False
+    square = c["expected_squared_error"]
+    error = c["error_bound"]["95%"] if square is None else sqrt(square)
+    chart = _chart(c)
+    region = domain_of(c["domain"]).region(c["k"], chart)
+    if error >= SHARP * region.radius:
+        return False
+    try:
+        y = chart.vector(next(iter(values.values())))
+    except DataError:  # no matrix of this chart: verification says so
+        return False
+    return float(np.linalg.norm(y - region.center)) > FAR * region.radius
+
+
+def _chart(c: Certificate) -> Chart:
+    return chart_of(c["metric"], c["reference_point"], c["parts"])
+
+
+def reach(c: Certificate) -> float | None:
+    """How far the domain's centre is from what is bounded at most.
+
+    That is any mean; of several classes, the root of the sum of squares.
+    """
+    if c["domain"] is None or c["statistic"] not in MEANS:
+        return None
+    means = c["arrays"]["means"][0] if c["statistic"] == "class-means" else 1
+    return sqrt(means) * float(domain_of(c["domain"]).radius_for(c["k"], _chart(c)))
+
+
+def hopeless(c: Certificate) -> str | None:
+    """That the domain's own centre, which costs nothing, is known to be as good."""
+    radius, bound = reach(c), c["error_bound"] or c["error_bound_within"]
+    if radius is None or bound is None or bound["95%"] < radius:
+        return None
+    of = "all class means together" if c["statistic"] == "class-means" else "any mean"
+    return (
+        f"HOPELESS: the domain's centre is within {radius:.4g} of {of}, at no cost. More "
+        f"{COUNTED.get(c['unit'], 'records')} or a larger ε are needed (spdp plan)"
+    )

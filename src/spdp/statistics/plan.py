@@ -3,7 +3,7 @@
 Noise, scale, error law.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from spdp.charts import LOGEUCLID, Chart
@@ -169,14 +169,7 @@ def choose_method(
     loss, radius = shot.expected_squared_error(n), shot.domain.radius_for(shot.k, shot.chart)
     if loss > 0.5 * radius**2:
         return "adaptive"
-    gaussian = plan_one_shot(
-        shot.k,
-        epsilon=epsilon,
-        delta=delta,
-        domain=shot.domain,
-        mechanism="gaussian",
-        chart=shot.chart,
-    )
+    gaussian = replace(shot, budget=Budget.gaussian(epsilon, delta))
     gain = 0.5 if spread is None else min(1.0, SEARCHED * spread / radius) ** 2
     return "oneshot" if loss < gain * gaussian.expected_squared_error(n) else "adaptive"
 

@@ -1,12 +1,14 @@
 """A record's code depends on that record alone, whatever it travels with."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spdp import Ball, EigenvalueBounds, private_mean
-from spdp.blocks import NUMBERS, record_marks, split
+from spdp.blocks import NUMBERS, in_dtype, record_marks, split
 from spdp.charts import CHARTS
 from spdp.data import as_source
 from spdp.engines import LocalEngine
@@ -248,3 +250,19 @@ def test_masked_pieces_of_a_dask_array_are_refused(random_spd):
     X[3] = np.ma.masked
     with pytest.raises(DataError, match="masked array"):
         private_mean(da.from_array(X, chunks=(4, 2, 2)), epsilon=1.0, delta=1e-6, domain=DOMAIN)
+
+
+def test_a_record_is_read_in_a_dtype_whatever_others_make_of_warnings():
+    before, seen = list(warnings.filters), []
+
+    class Watching:
+        def __float__(self):
+            seen.append(list(warnings.filters))
+            return 2.0
+
+    rows = np.empty((1, 2, 2), object)
+    rows[0] = [[Watching(), 0.0], [0.0, 1e300]]
+    with np.errstate(all="raise"):
+        (read,) = in_dtype(rows, (2, 2), np.dtype(np.float32))
+    assert read.tolist() == [[2.0, 0.0], [0.0, np.inf]]
+    assert seen == [before]

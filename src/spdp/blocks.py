@@ -12,7 +12,6 @@ made objects or texts of all, are read record by record in that dtype.
 """
 
 import hashlib
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -311,8 +310,7 @@ def in_dtype(block: Any, shape: Shape, dtype: np.dtype[Any] | None) -> Any:
 
 def _read_as(record: Any, dtype: np.dtype[Any] | None) -> Any:
     """One record in a dtype; as it is, where it does not fit."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with np.errstate(all="ignore"):
         try:
             own = np.array(record.tolist()) if record.dtype.kind == "O" else record
             if own.dtype.kind == "c" and not own.imag.any():

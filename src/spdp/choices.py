@@ -103,7 +103,7 @@ def choose(kind: type[Choice], value: str, name: str) -> Choice:
     """The member of ``kind`` that ``value`` names, or an error that lists them all."""
     try:
         return kind(value)
-    except ValueError:
+    except (TypeError, ValueError):  # an array is compared, and says neither yes nor no
         *most, last = (repr(str(member)) for member in kind)
         wanted = f"{', '.join(most)} or {last}"
         raise ParameterError(f"{named(name)} must be {wanted}, got {value!r}") from None

@@ -59,7 +59,13 @@ Fault = Unusable | None
 MAX_RECORDS = 1 << 32
 LARGEST = 2.0**62  # of a quantised summary
 
+# Decorates all that computes with records. An overflow or underflow tells of a record:
+# it shows in its code alone, never as a warning, nor as an error if the caller's own
+# np.errstate asks for those.
+quiet = np.errstate(all="ignore")
 
+
+@quiet
 def encode(X: Any, domain: Domain, chart: Chart = LOGEUCLID) -> Ints:
     """Integer vectors (n, d) of records (n, k, k).
 
@@ -119,6 +125,7 @@ def exact_sum(X: Any, domain: Domain, on_invalid: str = "raise", chart: Chart = 
     return total
 
 
+@quiet
 def sum_block(
     block: Any,
     chart: Chart,

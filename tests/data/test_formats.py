@@ -1,6 +1,7 @@
 import gzip
 import pickle
 import re
+import shutil
 import struct
 import sys
 import zipfile
@@ -313,6 +314,18 @@ def test_files_that_changed_after_opening(tmp_path, X):
         source.chunks[0]()
 
 
+@pytest.mark.parametrize("name", [name for name in FILES if "mat" not in name])
+@pytest.mark.parametrize("change", [lambda X: np.float32(X), lambda X: np.concatenate([X, X])])
+def test_files_of_other_numbers_or_more_after_opening(tmp_path, X, name, change):
+    """Their shape and dtype, which their header told, decide how they are read."""
+    source = open_records(write(tmp_path / name, X))
+    if (tmp_path / name).is_dir():
+        shutil.rmtree(tmp_path / name)
+    write(tmp_path / name, change(X))
+    with pytest.raises(DataError, match=f"{name}: changed since it was opened"):
+        list(source.blocks())
+
+
 @pytest.mark.parametrize("name", ["a.npz", "packed.npz"])
 def test_archives_are_checked_to_their_end(tmp_path, X, name):
     path = write(tmp_path / name, X)
@@ -367,6 +380,50 @@ class TestValuesOutsideAnHDF5File:
         with h5py.File(tmp_path / "all.h5", "w") as store:
             store.create_virtual_dataset("cov", layout)
         assert "never written" in refusal(tmp_path / "all.h5")
+
+    def test_virtual_arrays_whose_overlaps_hide_a_gap(self, tmp_path, X):
+        source = h5py.VirtualSource(write(tmp_path / "part.h5", X), "group/cov", X.shape)
+        layouts = [h5py.VirtualLayout((50, 3, 3), float) for _ in range(4)]
+        for layout in layouts:
+            layout[:25] = source
+        layouts[0][15:40] = source
+        layouts[1][20:45], layouts[1][45:] = source, source[:5]
+        layouts[2][0::2], layouts[2][1::2] = source, source
+        layouts[3][[*range(24), 49]], layouts[3][24:49] = source, source
+        for i, layout in enumerate(layouts):
+            with h5py.File(tmp_path / f"all{i}.h5", "w") as store:
+                store.create_virtual_dataset("cov", layout)
+        assert "never written" in refusal(tmp_path / "all0.h5")
+        for i in (1, 2, 3):
+            assert contents(open_records(tmp_path / f"all{i}.h5")).any(axis=(1, 2)).all()
+
+    def test_virtual_arrays_of_shorter_sources(self, tmp_path, X):
+        """HDF5 makes up what lies beyond the end of a source."""
+        part = write(tmp_path / "part.h5", X[:20])
+        layout = h5py.VirtualLayout(X.shape, float)
+        layout[:] = h5py.VirtualSource(part, "group/cov", X.shape)
+        with h5py.File(tmp_path / "all.h5", "w") as store:
+            store.create_virtual_dataset("cov", layout)
+        assert "part.h5: array group/cov has shape (20, 3, 3), less" in refusal(tmp_path / "all.h5")
+
+    def test_virtual_sources_that_went_after_opening(self, tmp_path, X):
+        layout = h5py.VirtualLayout(X.shape, float)
+        layout[:] = h5py.VirtualSource(write(tmp_path / "part.h5", X), "group/cov", X.shape)
+        with h5py.File(tmp_path / "all.h5", "w") as store:
+            store.create_virtual_dataset("cov", layout)
+        source = open_records(tmp_path / "all.h5")
+        np.testing.assert_array_equal(contents(source), X)
+        (tmp_path / "part.h5").unlink()
+        with pytest.raises(DataError, match=r"part.h5, which is missing"):
+            contents(source)
+
+    def test_rows_never_written_beside_others_are_unusable_records(self, tmp_path, X):
+        """Nothing in the file tells them from zeros that were written."""
+        with h5py.File(tmp_path / "a.h5", "w") as store:
+            store.create_dataset("cov", X.shape, float, chunks=(20, 3, 3))[:22] = X[:22]
+        options = {"epsilon": 5.0, "delta": 1e-6, "domain": Ball(2.0)}
+        with pytest.raises(InvalidMatrixError, match="matrix 22"):
+            private_mean(open_records(tmp_path / "a.h5"), **options)
 
     def test_virtual_arrays_within_the_file(self, tmp_path, X):
         path = write(tmp_path / "a.h5", X)

@@ -1,5 +1,7 @@
 """Labels and covariates: an entry says what it says, whatever the others are."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -50,3 +52,29 @@ def test_lines_are_cut_at_line_breaks_only(tmp_path):
     assert lines_of(file) == ["a", ""]
     file.write_bytes(b"a\n")  # as many lines as there are records
     assert [lines_of(file, n) for n in (None, 1, 2)] == [["a"], ["a"], ["a", ""]]
+
+
+def test_reading_leaves_the_filters_of_warnings_alone():
+    """They belong to all threads: where one made errors of them, others raised."""
+    before, seen = list(warnings.filters), []
+
+    class Watching:
+        def __float__(self):
+            seen.append(list(warnings.filters))
+            return 0.5
+
+    numbers, _ = numbers_of(entries_of([0.25, Watching()]), 1)
+    assert numbers[:, 0].tolist() == [0.25, 0.5]
+    assert seen == [before]
+
+
+NO_NUMBERS = [np.complex128(1), np.array(1j), np.ma.masked, np.array([0.5]), [np.array([0.5])]]
+
+
+@pytest.mark.parametrize("odd", NO_NUMBERS, ids=repr)
+def test_what_numpy_reads_with_a_warning_is_no_number(odd):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pairs, unread = numbers_of(entries_of([[0.5, odd], [np.array(0.5), "2"]]), 2)
+    assert unread.tolist() == [True, False]
+    assert pairs[1].tolist() == [0.5, 2.0]

@@ -247,6 +247,18 @@ def test_a_ledger_bound_to_data_works_on_a_cluster(client, random_spd, tmp_path)
     assert ledger.spent()["entries"] == 2
 
 
+@pytest.mark.parametrize("change", [lambda b: b[:-1], lambda b: np.concatenate([b, b[:1]])])
+def test_a_chunk_must_have_as_many_records_as_its_array_states(client, random_spd, change):
+    """Files that do not hold what their header says are refused, and so are these."""
+    X = random_spd(120, 3)
+    array = da.from_array(X, chunks=(50, 3, 3)).map_blocks(change, dtype=X.dtype)
+    for engine in (DaskEngine(client), LocalEngine()):
+        with pytest.raises(DataError, match="X has a chunk of .* its Dask array states"):
+            LatticeSum.of(array, DOMAIN, engine=engine)
+    unknown = array.map_blocks(np.asarray, dtype=X.dtype, chunks=((np.nan,) * 3, (3,), (3,)))
+    assert LatticeSum.of(unknown, DOMAIN, engine=DaskEngine(client)).n in (117, 123)
+
+
 def test_a_dask_array_without_a_cluster():
     """In a process of its own, where no client is open."""
     code = """if True:

@@ -18,7 +18,7 @@ from spdp import (
     private_pca,
     private_regression,
 )
-from spdp.errors import Hopeless, OutsideDomain
+from spdp.errors import Hopeless, OutsideDomain, ParameterError
 from spdp.queries import RECORD_NORM
 from spdp.words import facts, meaning
 
@@ -86,3 +86,36 @@ def test_a_hopeless_release_warns_where_its_page_says_so(random_spd, n):
         assert len(told) == (n == 40) == ("worth" in facts(c)) == ("HOPELESS" in meaning(c))
         assert all(str(w.message) == facts(c)["worth"] for w in told)
         assert all("private_" in getline(w.filename, w.lineno) for w in told)
+
+
+ODD = [None, "x", b"x", {}, object(), np.array([1, 2, 3]), (1,), 1j]
+FUNCTIONS = {"pca": private_pca, "mean": private_mean, "dispersion": private_dispersion}
+FUNCTIONS |= {"regression": private_regression}
+WRONG = [("mean", "delta"), ("dispersion", "delta"), ("mean", "mechanism"), ("mean", "metric")]
+WRONG += [("pca", "n_components"), ("regression", "ranges"), ("mean", "reference")]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
+@pytest.mark.parametrize(("name", "option"), WRONG)
+def test_what_an_option_cannot_be_is_one_error_that_names_it(name, option, odd):
+    if option == "reference" and odd is None:
+        return  # none is meant
+    X, domain = np.tile(np.eye(2), (60, 1, 1)), EigenvalueBounds(0.1, 10.0)
+    options = {"epsilon": 1.0, "delta": 1e-6, "domain": domain, option: odd}
+    options |= {"covariates": np.arange(60)} if option == "ranges" else {}
+    with pytest.raises(ParameterError, match=option):
+        FUNCTIONS[name](X, **options)
+
+
+@pytest.mark.parametrize("classes", [None, 5, 2.5, object()])
+@pytest.mark.parametrize("function", [private_class_means, private_difference])
+def test_classes_must_be_listed(function, classes):
+    X, domain = np.tile(np.eye(2), (60, 1, 1)), EigenvalueBounds(0.1, 10.0)
+    with pytest.raises(ParameterError, match="classes must be the public list"):
+        function(X, [0, 1] * 30, classes=classes, epsilon=1.0, delta=1e-6, domain=domain)
+
+
+def test_components_are_whole():
+    X, domain = np.tile(np.eye(2), (60, 1, 1)), EigenvalueBounds(0.1, 10.0)
+    with pytest.raises(ParameterError, match="n_components must be a whole number"):
+        private_pca(X, n_components=1.5, epsilon=1.0, delta=1e-6, domain=domain)

@@ -30,7 +30,7 @@ def chart_of(metric: str, reference_point: Any = None, parts: int | None = None)
     >>> chart_of("offlog").name
     'offlog'
     """
-    if metric not in CHARTS:
+    if not isinstance(metric, str) or metric not in CHARTS:
         names = ", ".join(map(repr, CHARTS))
         raise ParameterError(f"{named('metric')} must be one of {names}, got {metric!r}")
     chart = CHARTS[metric]

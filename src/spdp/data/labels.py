@@ -8,7 +8,6 @@ number is NaN. Which dtype an array has as a whole is public.
 7, 7.0, "7" and "7.0" are one label, as they are one id (:mod:`spdp.data.identity`).
 """
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -87,21 +86,31 @@ def numbers_of(column: NDArray[Any], p: int) -> tuple[NDArray[np.float64], NDArr
             raise DataError(f"covariates have shape {column.shape}; expected (n, {p})")
         return numbers, np.zeros(len(numbers), bool)
     numbers, unread = np.full((len(column), p), np.nan), np.ones(len(column), bool)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # what can be read with a warning only is no number
-        for i, entry in enumerate(column):
-            read = _floats(entry)
-            if read is not None and len(read) == p:
-                numbers[i], unread[i] = read, False
+    for i, entry in enumerate(column):
+        read = _floats(entry)
+        if read is not None and len(read) == p:
+            numbers[i], unread[i] = read, False
     return numbers, unread
 
 
 def _floats(entry: Any) -> list[float] | None:
     parts = entry if isinstance(entry, LISTS) and not _is_scalar(entry) else (entry,)
     try:
-        return [float(part) for part in parts]
+        return [_float(part) for part in parts]
     except Exception:  # whatever an object's own methods raise
         return None
+
+
+def _float(part: Any) -> float:
+    """A number; an error for all that NumPy would read with a warning.
+
+    Warnings are not asked for it: their filters belong to all threads.
+    """
+    if _is_scalar(part):
+        part = part[()]
+    if isinstance(part, np.ndarray | np.complexfloating):  # or masked, which stays an array
+        raise TypeError("no real number")
+    return float(part)
 
 
 def _is_scalar(entry: Any) -> bool:

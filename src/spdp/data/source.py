@@ -308,8 +308,9 @@ def _from_dask(array: Any, name: str) -> Source:
         raise InvalidMatrixError(f"{name} has shape {shape}; expected a Dask array (n, k, k)")
     whole = array.rechunk(dict.fromkeys(range(1, len(shape)), -1))
     record = tuple(map(int, shape[1:]))
-    one = delayed(in_dtype, pure=False)
-    chunks = [one(chunk, record, array.dtype) for chunk in whole.to_delayed().ravel()]
+    one = delayed(_as_stated, pure=False)
+    pieces = zip(whole.to_delayed().ravel(), whole.chunks[0], strict=True)
+    chunks = [one(chunk, rows, record, array.dtype, name) for chunk, rows in pieces]
     known = not np.isnan(shape[0])
     return _of_shape(
         lambda: map(read_piece, chunks),
@@ -320,6 +321,16 @@ def _from_dask(array: Any, name: str) -> Source:
         sizes=list(map(int, whole.chunks[0])) if known else None,
         dtype=array.dtype,
     )
+
+
+def _as_stated(chunk: Any, rows: float, shape: Shape, dtype: np.dtype[Any], name: str) -> Any:
+    """A chunk in its array's dtype, if it has as many rows as stated (NaN: unknown)."""
+    if not np.isnan(rows) and len(chunk) != rows:
+        raise DataError(
+            f"{name} has a chunk of {len(chunk)} records where its Dask array states {rows}: "
+            "whatever made it must state the chunks it returns, or NaN where it cannot know"
+        )
+    return in_dtype(chunk, shape, dtype)
 
 
 def read_piece(chunk: Any) -> Any:

@@ -28,7 +28,7 @@ from spdp.engines.roster import Roster, distinct
 from spdp.engines.task import Array, Fault, Held, Ints, Task, beside_of
 from spdp.kernels import RECORD_NORM, kernels_for
 from spdp.kernels.place import home
-from spdp.lattice import fault_of, first_fault
+from spdp.lattice import fault_of, first_fault, quiet
 from spdp.queries import WHOLE, Query, Rows
 
 __all__ = ["Cells", "HeldPeople", "People", "cells_of"]
@@ -48,6 +48,7 @@ class Cells(NamedTuple):
     fault: Fault
 
 
+@quiet
 def cells_of(block: Any, task: Task) -> Cells:
     """Add up the codes of one block's records person by person."""
     columns, fault = beside_of(block, task)
@@ -233,6 +234,7 @@ class HeldPeople(Held):
         other._axes = self._axes
         return other
 
+    @quiet
     def total(self, query: Query, whole: bool = False) -> Ints:
         nobody = query.over(self._seen(self.people.nobody()), kernels_for(wanted=self._kernels))
         return np.asarray(sum(self._totals(query), start=nobody))

@@ -15,7 +15,7 @@ from spdp.errors import named
 from spdp.kernels import Region, kernels_for
 from spdp.kernels.place import beside as on_the_side_of
 from spdp.kernels.place import take_rows
-from spdp.lattice import Fault, Unusable, fault_of, first_fault, sum_block
+from spdp.lattice import Fault, Unusable, fault_of, first_fault, quiet, sum_block
 from spdp.queries import Query, Rows, VectorSum
 
 __all__ = [
@@ -104,8 +104,7 @@ def _no_numbers(place: int, task: Task) -> Unusable:
 
 def _scaled(x: Array, ranges: Array) -> Array:
     middle, half = ranges.mean(axis=1), 0.5 * (ranges[:, 1] - ranges[:, 0])
-    with np.errstate(all="ignore"):  # what overflows is outside its range
-        scaled = (x - middle) / half
+    scaled = (x - middle) / half  # what overflows is outside its range
     return np.asarray(np.clip(np.nan_to_num(scaled, nan=0.0), -1.0, 1.0))
 
 
@@ -130,6 +129,7 @@ class Totals(NamedTuple):
     fault: Fault
 
 
+@quiet
 def vectors_of(block: Any, task: Task) -> Vectors:
     """Vectors of one block, unusable records at the region's centre."""
     pieces, m = [], 0
@@ -171,11 +171,13 @@ def totals_of(block: Any, task: Task, queries: Sequence[Query]) -> Totals:
     return Totals(totals, vectors.m, vectors.fault)
 
 
+@quiet
 def totals_of_vectors(vectors: Vectors, query: Query, kernels: str | None) -> Ints:
     """Exact total of a query over vectors that were kept."""
     return query.over(vectors.rows, kernels_for(vectors.Y, kernels))
 
 
+@quiet
 def turn(vectors: Vectors, axes: Array, kernels: str | None, reuse: bool = False) -> Vectors:
     """Vectors in coordinates along other axes; ``reuse`` gives up those given."""
     Y, zero = vectors.Y, np.zeros(len(axes))

@@ -18,10 +18,9 @@ from functools import lru_cache
 from math import inf, isfinite, nextafter
 from typing import Any
 
-import mpmath
-
 from spdp.choices import positive, real
 from spdp.errors import ParameterError, named
+from spdp.privacy.precise import Number, precise
 
 __all__ = [
     "analytic_sigma",
@@ -35,11 +34,10 @@ __all__ = [
     "next_below",
 ]
 
-Number = Any  # mpmath's real numbers carry no type information
-
 SMALLEST_DELTA = 1e-100
 LARGEST_EPSILON = 1e6  # far beyond any guarantee; the curve is exact up to here
 _DIGITS = 22  # correct digits wanted of δ(ε; μ) before rounding
+_WORKING = _DIGITS + 15
 
 
 def check_budget(epsilon: float, delta: float) -> tuple[float, float]:
@@ -82,13 +80,14 @@ def next_below(delta: float) -> float:
 def _round(x: Number, *, up: bool) -> float:
     """The nearest double on the safe side of ``x``."""
     y = float(x)
-    while (mpmath.mpf(y) < x) if up else (mpmath.mpf(y) > x):
-        y = nextafter(y, inf if up else -inf)
+    with precise(_WORKING) as mp:  # holds every double
+        while (mp.mpf(y) < x) if up else (mp.mpf(y) > x):
+            y = nextafter(y, inf if up else -inf)
     return y
 
 
-def _upper_tail(x: Number) -> Number:
-    return mpmath.erfc(x / mpmath.sqrt(2)) / 2
+def _upper_tail(mp: Any, x: Number) -> Number:
+    return mp.erfc(x / mp.sqrt(2)) / 2
 
 
 def _curve(epsilon: Number, mu: Number) -> tuple[Number, Number]:
@@ -98,11 +97,11 @@ def _curve(epsilon: Number, mu: Number) -> tuple[Number, Number]:
     """
     digits = _DIGITS
     while True:
-        with mpmath.workdps(digits + 15):
-            first = _upper_tail(epsilon / mu - mu / 2)
-            second = mpmath.exp(epsilon) * _upper_tail(epsilon / mu + mu / 2)
+        with precise(digits + 15) as mp:
+            first = _upper_tail(mp, epsilon / mu - mu / 2)
+            second = mp.exp(epsilon) * _upper_tail(mp, epsilon / mu + mu / 2)
             if first > second:
-                lost = int(mpmath.log10(first / (first - second))) + 1
+                lost = int(mp.log10(first / (first - second))) + 1
                 if digits - lost >= _DIGITS:
                     return first - second, second
                 digits = max(_DIGITS + lost, digits + 10)
@@ -110,7 +109,7 @@ def _curve(epsilon: Number, mu: Number) -> tuple[Number, Number]:
                 digits *= 2
 
 
-def _newton(step: Callable[[Number], Number], x: Number) -> Number:
+def _newton(mp: Any, step: Callable[[Number], Number], x: Number) -> Number:
     """Follow ``step`` until it is below 1e-20; callers verify where it led.
 
     ln δ is concave in ε (δ(ε) convolves two log-concave functions) and was found so in
@@ -119,7 +118,7 @@ def _newton(step: Callable[[Number], Number], x: Number) -> Number:
     for _ in range(100):
         h = step(x)
         x += h
-        if abs(h) < mpmath.mpf(10) ** -20:
+        if abs(h) < mp.mpf(10) ** -20:
             break
     return x
 
@@ -127,22 +126,22 @@ def _newton(step: Callable[[Number], Number], x: Number) -> Number:
 @lru_cache(maxsize=4096)
 def _mu_exact(epsilon: float, delta: float) -> Number:
     """Largest μ with δ(ε; μ) ≤ δ, to about 1e-20 and never above the truth."""
-    with mpmath.workdps(_DIGITS + 15):
-        e, log_target = mpmath.mpf(epsilon), mpmath.log(mpmath.mpf(delta))
+    with precise(_WORKING) as mp:
+        e, log_target = mp.mpf(epsilon), mp.log(mp.mpf(delta))
         # δ ≤ Φ(μ/2 − ε/μ) gives a lower bound of μ, and so does δ(ε; μ) ≤ δ(0; μ) ≤
         # μ/√(2π)
-        z = -mpmath.mpf(_normal_quantile(delta))
-        root = mpmath.sqrt(z * z + 2 * e)
+        z = -mp.mpf(_normal_quantile(delta))
+        root = mp.sqrt(z * z + 2 * e)
         steep = 2 * e / (z + root) if z > 0 else root - z
-        guess = max(steep, mpmath.sqrt(2 * mpmath.pi) * mpmath.mpf(delta))
+        guess = max(steep, mp.sqrt(2 * mp.pi) * mp.mpf(delta))
 
         def step(x: Number) -> Number:  # dδ/dμ = φ(ε/μ − μ/2)
-            mu = mpmath.exp(x)
+            mu = mp.exp(x)
             value, _ = _curve(e, mu)
-            return (log_target - mpmath.log(value)) * value / (mu * mpmath.npdf(e / mu - mu / 2))
+            return (log_target - mp.log(value)) * value / (mu * mp.npdf(e / mu - mu / 2))
 
-        mu, shrink = mpmath.exp(_newton(step, mpmath.log(guess))), mpmath.mpf(10) ** -20
-        while mpmath.log(_curve(e, mu)[0]) > log_target:
+        mu, shrink = mp.exp(_newton(mp, step, mp.log(guess))), mp.mpf(10) ** -20
+        while mp.log(_curve(e, mu)[0]) > log_target:
             mu *= 1 - shrink
             shrink *= 4
         return +mu
@@ -185,8 +184,8 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
         return 5e-324
     if m > 1e8:  # and so is 1 − δ
         return 1.0
-    with mpmath.workdps(_DIGITS + 15):
-        delta = _curve(mpmath.mpf(e), mpmath.mpf(m))[0] * (1 + mpmath.mpf(10) ** -20)
+    with precise(_WORKING) as mp:
+        delta = _curve(mp.mpf(e), mp.mpf(m))[0] * (1 + mp.mpf(10) ** -20)
         return min(1.0, _round(delta, up=True))
 
 
@@ -201,21 +200,22 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
     >>> round(gaussian_epsilon(1e-6, 0.5), 3)
     2.254
     """
-    m = mpmath.mpf(positive("mu", mu))
+    mu = positive("mu", mu)
     d = check_budget(0.0, delta)[1]
-    with mpmath.workdps(_DIGITS + 15):
-        log_target = mpmath.log(mpmath.mpf(d))
-        if mpmath.log(_curve(mpmath.mpf(0), m)[0]) <= log_target:
+    with precise(_WORKING) as mp:
+        m = mp.mpf(mu)
+        log_target = mp.log(mp.mpf(d))
+        if mp.log(_curve(mp.mpf(0), m)[0]) <= log_target:
             return 0.0
 
         def step(e: Number) -> Number:  # dδ/dε = −e^ε·Φ(−μ/2 − ε/μ)
             value, second = _curve(e, m)
-            return (mpmath.log(value) - log_target) * value / second
+            return (mp.log(value) - log_target) * value / second
 
         # δ ≤ Φ(μ/2 − ε/μ) gives an upper bound of ε
-        epsilon = _newton(step, max(m * (m / 2 - mpmath.mpf(_normal_quantile(d))), mpmath.mpf(0)))
-        epsilon, grow = max(epsilon, mpmath.mpf(0)), mpmath.mpf(10) ** -20
-        while mpmath.log(_curve(epsilon, m)[0]) > log_target:
+        epsilon = _newton(mp, step, max(m * (m / 2 - mp.mpf(_normal_quantile(d))), mp.mpf(0)))
+        epsilon, grow = max(epsilon, mp.mpf(0)), mp.mpf(10) ** -20
+        while mp.log(_curve(epsilon, m)[0]) > log_target:
             epsilon += (epsilon + m) * grow
             grow *= 4
         return _round(epsilon, up=True)
@@ -238,8 +238,8 @@ def analytic_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _sigma_rounded(sensitivity: float, epsilon: float, delta: float) -> float:
-    with mpmath.workdps(_DIGITS + 15):
-        return _finite_sigma(mpmath.mpf(sensitivity) / _mu_exact(epsilon, delta))
+    with precise(_WORKING) as mp:
+        return _finite_sigma(mp.mpf(sensitivity) / _mu_exact(epsilon, delta))
 
 
 def classical_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
@@ -255,7 +255,7 @@ def classical_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
     10.6
     """
     D = positive("sensitivity", sensitivity)
-    with mpmath.workdps(_DIGITS + 15):
+    with precise(_WORKING):
         return _finite_sigma(D / _classical_mu_exact(*check_budget(epsilon, delta)))
 
 
@@ -271,9 +271,9 @@ def _classical_mu_exact(epsilon: float, delta: float) -> Number:
             f"the classical calibration holds for 0 < epsilon < 1 only, got {epsilon!r}; "
             "use analytic"
         )
-    with mpmath.workdps(_DIGITS + 15):
-        root = mpmath.sqrt(2 * mpmath.log(mpmath.mpf(1.25) / mpmath.mpf(delta)))
-        return mpmath.mpf(epsilon) / root * (1 - mpmath.mpf(10) ** -25)
+    with precise(_WORKING) as mp:
+        root = mp.sqrt(2 * mp.log(mp.mpf(1.25) / mp.mpf(delta)))
+        return mp.mpf(epsilon) / root * (1 - mp.mpf(10) ** -25)
 
 
 def laplace_scale(sensitivity: float, epsilon: float) -> float:
@@ -295,6 +295,6 @@ def laplace_scale(sensitivity: float, epsilon: float) -> float:
 
 
 def _finite_sigma(sigma: Number) -> float:
-    if sigma > mpmath.mpf(1.7976931348623157e308):
+    if sigma > 1.7976931348623157e308:
         raise ParameterError("the noise this budget needs exceeds the range of float64")
     return _round(sigma, up=True)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-import mpmath
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -18,6 +17,7 @@ from spdp.privacy.calibration import (
     gaussian_mu,
     next_below,
 )
+from spdp.privacy.precise import precise
 
 __all__ = [
     "LARGEST_PURE",
@@ -97,13 +97,13 @@ def pure_mu(epsilon: float) -> float:
     where that Gaussian curve meets the diagonal (Dong, Roth, Su 2022).
     """
     e = Budget.pure(epsilon).epsilon
-    with mpmath.workdps(30 + max(0, -math.floor(math.log10(e)))):  # 1/2 − ε/4 cancels
-        tail = 1 / (1 + mpmath.exp(mpmath.mpf(e)))
-        x = mpmath.mpf(float(pure_mu_estimate(e))) / 2
+    with precise(30 + max(0, -math.floor(math.log10(e)))) as mp:  # 1/2 − ε/4 cancels
+        tail = 1 / (1 + mp.exp(mp.mpf(e)))
+        x = mp.mpf(float(pure_mu_estimate(e))) / 2
         for _ in range(3):  # Newton on ln Φ(−x) = ln tail doubles the estimate's digits
-            survival = mpmath.erfc(x / mpmath.sqrt(2)) / 2
-            x += mpmath.log(survival / tail) * survival / mpmath.npdf(x)
-        mu = float(2 * x * (1 + mpmath.mpf(10) ** -17))
+            survival = mp.erfc(x / mp.sqrt(2)) / 2
+            x += mp.log(survival / tail) * survival / mp.npdf(x)
+        mu = float(2 * x * (1 + mp.mpf(10) ** -17))
     return math.nextafter(mu, math.inf)
 
 

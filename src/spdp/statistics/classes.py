@@ -13,7 +13,7 @@ each class is not. *Therefore* means, counts, covariance and certificate are (ε
 together, where the neighbour's record may have any other class.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -137,6 +137,10 @@ def private_class_means(
 
 def check_classes(classes: Sequence[Any]) -> list[Any]:
     """The public list of classes as plain values, each of them once."""
+    if not isinstance(classes, Iterable):
+        raise ParameterError(
+            f"{named('classes')} must be the public list of classes, got {classes!r}"
+        )
     names = [name.item() if isinstance(name, np.generic) else name for name in classes]
     if not names:
         raise ParameterError(f"{named('classes')} is empty: name the public list of classes")

@@ -35,7 +35,7 @@ from spdp.release import Release, publish, stated_bounds
 from spdp.statements import MOVED, UPPER_LAW, WHOLE_ERROR, WITHIN
 from spdp.statistics.plan import OneShot, plan_one_shot, settle_mechanism, settle_method
 from spdp.statistics.records import Records
-from spdp.statistics.reference import Reference
+from spdp.statistics.reference import Reference, check_reference
 from spdp.statistics.search import Found, Search
 from spdp.statistics.sums import LatticeSum
 
@@ -140,7 +140,7 @@ def private_mean(
     chart = chart_of(metric, reference_point, source.parts)
     _check_weights(weights, max_records, "person" in source.columns)
     if reference is not None:
-        reference.check(source.k, chart.key)
+        check_reference(reference, source.k, chart.key)
     mechanism = settle_mechanism(mechanism, delta, ledger)
     shot = plan_one_shot(
         source.k,

@@ -40,6 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.certificate import COMPONENTS_TOO, mean_estimand
+from spdp.choices import real
 from spdp.domain import Domain
 from spdp.engines import Engine
 from spdp.errors import ParameterError, TooNoisy, named
@@ -257,15 +258,17 @@ def private_pca(
         engine=engine,
     )
     d = len(setting.region.center)
-    if not 1 <= n_components <= d:
+    count = real("n_components", n_components)
+    if not (1 <= count <= d and count == int(count)):
         raise ParameterError(
-            f"{named('n_components')} must lie between 1 and {d}, got {n_components!r}"
+            f"{named('n_components')} must be a whole number between 1 and {d}, got "
+            f"{n_components!r}"
         )
     held = countable(setting.gather(), setting.account, setting.region)
     few = check_enough(held.n, d, setting.account.mu, not setting.private_count)
     search = Axes(held, setting.account, setting.region, setting.chart)
     outside = search.ask_outside()
-    found = search.find(int(n_components))
+    found = search.find(int(count))
     if few is not None:
         held_share = f"the components hold at least {found.trusted:.0%} of what the best would"
         warnings.warn(f"{few}; {held_share}", TooNoisy, stacklevel=2)

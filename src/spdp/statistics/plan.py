@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from spdp.charts import LOGEUCLID, Chart
-from spdp.choices import Adjacency, Mechanism, Method, Noise, choose, positive_int
+from spdp.choices import Adjacency, Mechanism, Method, Noise, choose, positive_int, real
 from spdp.domain import Domain, check_domain
 from spdp.errors import ParameterError, named
 from spdp.privacy.account import noise_scale
@@ -106,10 +106,11 @@ def settle_mechanism(mechanism: str, delta: float, ledger: Ledger | None) -> str
     A pure release counts there as its Gaussian equivalent, five times the price of a
     Gaussian one at ε = 1, δ = 1e-6: most of a budget, for a smaller error once.
     """
+    wanted, pure = choose(Mechanism, mechanism, "mechanism"), not real("delta", delta) > 0
     account = check_ledger(ledger)
-    if mechanism == Mechanism.AUTO and delta > 0 and account is not None and account.delta > 0:
+    if wanted is Mechanism.AUTO and not pure and account is not None and account.delta > 0:
         return Mechanism.GAUSSIAN.value
-    return mechanism
+    return wanted.value
 
 
 def _possible(shots: list[OneShot]) -> list[OneShot]:

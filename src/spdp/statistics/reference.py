@@ -21,11 +21,11 @@ from spdp.data.source import Source, as_source
 from spdp.engines import engine_for
 from spdp.engines.base import unusable_record
 from spdp.engines.task import Task, vectors_of
-from spdp.errors import DataError, ParameterError, reason
+from spdp.errors import DataError, ParameterError, named, reason
 from spdp.frame import Frame
 from spdp.progress import track
 
-__all__ = ["Reference"]
+__all__ = ["Reference", "check_reference"]
 
 Array = NDArray[np.float64]
 
@@ -193,6 +193,16 @@ def _checked(content: dict[str, NDArray[Any]]) -> Reference:
     if str(content["digest"]) != reference.digest:
         raise DataError("damaged, its digest does not agree")
     return reference
+
+
+def check_reference(reference: Any, k: int, metric: str) -> None:
+    """Refuse what is no reference, or one of records of another size or metric."""
+    if not isinstance(reference, Reference):
+        raise ParameterError(
+            f"{named('reference')} must be a Reference, as Reference.from_public and "
+            f"Reference.load give it, got {reference!r}"
+        )
+    reference.check(k, metric)
 
 
 def _moments(source: Source, chart: Chart) -> tuple[Array, Array, int, Array]:

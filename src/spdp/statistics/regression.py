@@ -129,7 +129,10 @@ def private_regression(
 
 def check_ranges(ranges: ArrayLike) -> Array:
     """Public ranges as an array (p, 2), or an error."""
-    limits = np.atleast_2d(np.asarray(ranges, float))
+    try:
+        limits = np.atleast_2d(np.asarray(ranges, float))
+    except (TypeError, ValueError):
+        raise ParameterError(f"{named('ranges')} must be numbers, got {ranges!r}") from None
     if limits.ndim != 2 or limits.shape[1] != 2 or not 1 <= len(limits) <= MOST:
         raise ParameterError(
             f"{named('ranges')} have shape {np.shape(ranges)}; expected (p, 2): the public least "

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.charts import Chart, chart_of
-from spdp.choices import Adjacency, OnInvalid, choose
+from spdp.choices import Adjacency, OnInvalid, choose, real
 from spdp.data.columns import beside
 from spdp.data.source import Source, as_source
 from spdp.domain import Domain, check_domain
@@ -102,7 +102,7 @@ def prepare(
     """
     policy = choose(OnInvalid, on_invalid, "on_invalid")
     neighbours = choose(Adjacency, adjacency, "adjacency")
-    if not delta > 0:
+    if not real("delta", delta) > 0:
         raise ParameterError(
             f"this statistic needs Gaussian noise: {named('delta')} must be positive"
         )

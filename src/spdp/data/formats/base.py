@@ -32,6 +32,7 @@ __all__ = [
     "real",
     "source",
     "stack",
+    "unchanged",
     "unused",
 ]
 
@@ -170,8 +171,18 @@ def read(rows: Any, layout: Layout, start: int, stop: int) -> Any:
     with reading(layout.file):
         piece = rows(layout, start, stop)
     if records_of(piece).shape != (stop - start, layout.k, layout.k):
-        raise DataError(f"{layout.file}: changed since it was opened; open it again")
+        raise _changed(layout)
     return piece
+
+
+def unchanged(layout: Layout, shape: tuple[int, ...], dtype: Any) -> None:
+    """Refuse an array that no longer is what the header said when it was opened."""
+    if shape != (layout.n, layout.k, layout.k) or dtype != layout.dtype:
+        raise _changed(layout)
+
+
+def _changed(layout: Layout) -> DataError:
+    return DataError(f"{layout.file}: changed since it was opened; open it again")
 
 
 def _blocks(rows: Any, layout: Layout) -> Iterator[Any]:

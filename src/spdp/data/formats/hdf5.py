@@ -1,9 +1,17 @@
 """HDF5, ``.h5`` and ``.hdf5``: arrays in groups, read row by row.
 
-HDF5 lets an array keep its values in other files, and reads zeros where these are
-missing or were never written. Records must not be made up: such arrays are refused.
+HDF5 lets an array keep its values in other files, and reads its fill value, mostly
+zeros, where these are missing or were never written. Records must not be made up, so
+what can be known is refused: chunks, or a whole array, that were never stored; values
+outside the file; virtual arrays with gaps, or whose sources are missing or too short,
+when the file is opened and again whenever it is read.
+
+It cannot be known which rows of a stored chunk, or of an array in one piece, were
+written: those that were not are records of the fill value. Zeros are not positive
+definite, and follow ``on_invalid`` as every unusable record does.
 """
 
+from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -11,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.data.formats.base import Layout, Options, need, pick, reading, stack
+from spdp.data.formats.base import Layout, Options, need, pick, reading, stack, unchanged
 from spdp.errors import DataError
 
 __all__ = ["open", "rows"]
@@ -31,8 +39,14 @@ def open(file: Path, options: Options) -> Layout:
 
 def rows(layout: Layout, start: int, stop: int) -> NDArray[Any]:
     """Matrices start to stop."""
-    with need("h5py", "hdf5", layout.file).File(layout.file, "r") as store:
-        return np.asarray(store[layout.array][start:stop])
+    h5py = need("h5py", "hdf5", layout.file)
+    with h5py.File(layout.file, "r") as store:
+        array = store[layout.array]
+        unchanged(layout, array.shape, array.dtype)
+        found = np.asarray(array[start:stop])
+        if array.is_virtual:  # after reading: what is there now was there then
+            _check_values(h5py, array, layout.file)
+        return found
 
 
 def _choose(h5py: Any, store: Any, file: Path, key: str | None) -> str:
@@ -63,18 +77,60 @@ def _check_values(h5py: Any, array: Any, file: Path) -> None:
     if array.size and not _is_written(array):
         raise DataError(f"{file}: some values of array {array.name} were never written")
     for part in array.virtual_sources() if array.is_virtual else ():
-        where = file if part.file_name == "." else file.parent / part.file_name
-        if not where.exists():
-            raise DataError(f"{file}: array {array.name} has values in {where}, which is missing")
-        with reading(where), h5py.File(where, "r") as store:
-            _check_values(h5py, store[part.dset_name], where)
+        _check_part(h5py, array, part, file)
+
+
+def _check_part(h5py: Any, array: Any, part: Any, file: Path) -> None:
+    """Refuse a virtual array if one of its sources is not there as a whole."""
+    where = file if part.file_name == "." else file.parent / part.file_name
+    if not where.exists():
+        raise DataError(f"{file}: array {array.name} has values in {where}, which is missing")
+    with reading(where), h5py.File(where, "r") as store:
+        source = store[part.dset_name]
+        _check_values(h5py, source, where)
+        if not _reaches(source, part):
+            raise DataError(
+                f"{where}: array {part.dset_name} has shape {source.shape}, less than array "
+                f"{array.name} of {file.name} takes from it"
+            )
+
+
+def _reaches(source: Any, part: Any) -> bool:
+    """Whether a source holds all that is taken: itself as a whole, or some of it."""
+    if part.src_space.get_simple_extent_ndims() == 0:
+        return bool(source.size == part.vspace.get_select_npoints())
+    _, last = part.src_space.get_select_bounds()
+    return len(last) == source.ndim and bool(np.less(last, source.shape).all())
 
 
 def _is_written(array: Any) -> bool:
     if array.is_virtual:
-        mapped = sum(part.vspace.get_select_npoints() for part in array.virtual_sources())
-        return bool(mapped >= array.size)
+        return _is_covered(array)
     if array.chunks is None:
         return bool(array.id.get_storage_size() > 0)
     wanted = prod(-(-size // chunk) for size, chunk in zip(array.shape, array.chunks, strict=True))
     return bool(array.id.get_num_chunks() == wanted)
+
+
+def _is_covered(array: Any) -> bool:
+    """Whether a virtual array's mappings, which may overlap, leave no gap."""
+    from h5py import h5s
+
+    covered = h5s.create_simple(array.shape)
+    covered.select_none()
+    for part in array.virtual_sources():
+        for start, stride, count, block in _slabs(part.vspace):
+            covered.select_hyperslab(start, count, stride, block, op=h5s.SELECT_OR)
+    return bool(covered.get_select_npoints() == array.size)
+
+
+def _slabs(space: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """A selection as hyperslabs: start, stride, count and block of each."""
+    one = (1,) * space.get_simple_extent_ndims()
+    if space.get_select_npoints() == prod(space.get_simple_extent_dims()):
+        yield (0,) * len(one), one, one, space.get_simple_extent_dims()
+    elif space.is_regular_hyperslab():
+        yield space.get_regular_hyperslab()
+    else:
+        for first, last in space.get_select_hyper_blocklist():
+            yield tuple(first), one, one, tuple(last - first + 1)

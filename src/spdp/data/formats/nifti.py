@@ -11,7 +11,7 @@ from warnings import warn
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.data.formats.base import Layout, Options, need, reading, real
+from spdp.data.formats.base import Layout, Options, need, reading, real, unchanged
 from spdp.data.source import Advice, rows_per_block
 from spdp.errors import DataError, DataWarning, ParameterError, named
 
@@ -69,6 +69,7 @@ def rows(layout: Image, start: int, stop: int) -> NDArray[Any]:
     image = need("nibabel", "nifti", layout.file).load(layout.file)
     keep = _voxels(image, layout.mask, layout.file)
     edges = np.concatenate([[0], np.cumsum(keep.sum(axis=(1, 2)))])
+    unchanged(layout, (edges[-1], 3, 3), image.get_data_dtype())
     first = int(np.searchsorted(edges, start, side="right")) - 1
     last = int(np.searchsorted(edges, stop, side="left"))
     slab = np.moveaxis(np.asarray(image.dataobj[:, :, first:last]), 2, 0)

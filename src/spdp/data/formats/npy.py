@@ -6,7 +6,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.data.formats.base import Layout, Options, stack
+from spdp.data.formats.base import Layout, Options, stack, unchanged
 
 __all__ = ["header", "open", "rows"]
 
@@ -23,7 +23,9 @@ def open(file: Path, options: Options) -> Layout:
 def rows(layout: Layout, start: int, stop: int) -> NDArray[Any]:
     """Matrices start to stop; the map is closed with the last reference to them."""
     array = np.lib.format.open_memmap(layout.file, mode="r")
-    return np.asarray(array[None] if array.ndim == 2 else array)[start:stop]
+    X = np.asarray(array[None] if array.ndim == 2 else array)
+    unchanged(layout, X.shape, X.dtype)
+    return X[start:stop]
 
 
 def header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.data.formats.base import Layout, Options, pick, stack, unused
+from spdp.data.formats.base import Layout, Options, pick, stack, unchanged, unused
 from spdp.data.formats.npy import header
 from spdp.errors import DataError
 
@@ -38,7 +38,8 @@ def stream(layout: Layout) -> Iterator[NDArray[Any]]:
     """All matrices in blocks: the member is unpacked as it is read, not as a whole."""
     member = f"{layout.array}.npy"
     with zipfile.ZipFile(layout.file) as archive, archive.open(member) as packed:
-        _, fortran, dtype = header(packed)
+        shape, fortran, dtype = header(packed)
+        unchanged(layout, shape, dtype)
         if fortran:
             # Every matrix is spread over all of the member, which is unpacked at once.
             yield from _fortran(layout, packed, dtype)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.data.formats.base import Layout, Options, need, pick, stack
+from spdp.data.formats.base import Layout, Options, need, pick, stack, unchanged
 from spdp.errors import DataError
 
 __all__ = ["open", "rows"]
@@ -33,7 +33,9 @@ def open(file: Path, options: Options) -> Layout:
 def rows(layout: Layout, start: int, stop: int) -> NDArray[Any]:
     """Matrices start to stop."""
     node = _node(layout.file)
-    return np.asarray((node[layout.array] if layout.array else node)[start:stop])
+    array = node[layout.array] if layout.array else node
+    unchanged(layout, array.shape, array.dtype)
+    return np.asarray(array[start:stop])
 
 
 def _node(file: Path) -> Any:

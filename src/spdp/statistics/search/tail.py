@@ -67,6 +67,7 @@ class Tail:
         best = int(np.argmin(loss))
         return float(x[best]), float(loss[best])
 
+    @np.errstate(under="ignore")  # far away, common data have nothing
     def square_radius(self, distance: float, m: int, noise: float) -> float:
         """Best radius for a mean of squared distances with a noise of noise·radius².
 

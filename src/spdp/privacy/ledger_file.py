@@ -5,6 +5,8 @@ returns. Whoever opens the file first checks it: that it has a ledger's tables a
 others, that every number lies in its range, that a pure release costs no less than its
 ε says, and that budget, acts and entries have the checksum stored with them. Results
 have one each, checked when they are read. Whatever fails is a :class:`LedgerError`.
+What a killed process left is undone where nothing was paid since, and refused elsewhere
+(:mod:`spdp.privacy.ledger_journal`).
 
 *Assumed.* Checksums (SHA-256, without a key) detect accidents and naive edits, not
 somebody who computes them anew.
@@ -22,6 +24,15 @@ from typing import Any, NamedTuple
 
 from spdp.errors import LedgerError
 from spdp.privacy.costs import pure_mu_estimate
+from spdp.privacy.ledger_journal import (
+    check_alone,
+    check_journal,
+    check_new,
+    draft_of,
+    journal_of,
+    mark,
+    version_of,
+)
 from spdp.privacy.owner import Owner
 
 __all__ = ["Book", "Entry", "LedgerFile", "Result", "Terms"]
@@ -126,14 +137,15 @@ class LedgerFile:
 
         It is made under another name and linked into place.
         """
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+        check_new(self.path)
+        draft = draft_of(self.path)
         terms = Terms(epsilon, delta, now(), None)
         try:
             with closing(sqlite3.connect(draft, isolation_level=None)) as db:
                 for statement in (*SETTINGS, "BEGIN", *SCHEMA):
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {APPLICATION}")
-                db.execute(f"PRAGMA user_version = {VERSION}")
+                mark(db, draft, VERSION)
                 row = (1, *terms, checksum(terms).hexdigest())
                 db.execute("INSERT INTO budget VALUES (?, ?, ?, ?, ?, ?)", row)
                 db.execute("COMMIT")
@@ -142,7 +154,7 @@ class LedgerFile:
         except (sqlite3.Error, OSError) as error:
             raise LedgerError(f"{self.path}: cannot be created ({error})") from None
         finally:
-            for leftover in (draft, Path(f"{draft}-journal")):
+            for leftover in (draft, journal_of(draft)):
                 leftover.unlink(missing_ok=True)
 
     @contextmanager
@@ -155,6 +167,7 @@ class LedgerFile:
             raise LedgerError(f"{self.path}: no such ledger; give epsilon and delta to create it")
         address = f"{self.path.as_uri()}?mode=rw"  # and do not let SQLite create it
         try:
+            check_journal(self.path)
             with closing(
                 sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)
             ) as db:
@@ -162,8 +175,11 @@ class LedgerFile:
                 for setting in SETTINGS:
                     db.execute(setting)
                 db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                if write:
+                    check_alone(self.path)
+                    mark(db, self.path, VERSION)
                 yield Book(db, self.path, thorough)
-                db.execute("COMMIT")
+                db.execute("COMMIT" if db.total_changes else "ROLLBACK")
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter from its messages
             raise LedgerError(f"{self.path}: {error}; nothing was released") from None
 
@@ -171,7 +187,7 @@ class LedgerFile:
         """Touch nothing that is not a ledger."""
         if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
             raise LedgerError(f"{self.path}: not a ledger")
-        version = db.execute("PRAGMA user_version").fetchone()[0]
+        version = version_of(db.execute("PRAGMA user_version").fetchone()[0])
         if version > VERSION:
             raise LedgerError(
                 f"{self.path}: written by a newer version of spdp (format {version}, "

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from spdp import (
+    Ball,
     EigenvalueBounds,
+    Ledger,
     private_class_means,
     private_difference,
     private_dispersion,
@@ -16,7 +18,7 @@ from spdp import (
     private_pca,
     private_regression,
 )
-from spdp.errors import OutsideDomain
+from spdp.errors import OutsideDomain, ParameterError
 from spdp.queries import RECORD_NORM
 
 N = 3000
@@ -52,6 +54,35 @@ def test_certificates_speak_of_the_last_answer(random_spd, name, adjacency):
     averaged = last["averaged"] if name == "median" else 1
     sigma = last["scale"] * c["lattice_step"] / n / np.sqrt(averaged)
     assert c["sigma"] == pytest.approx(sigma)
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        {"domain": Ball(1e70)},
+        {"domain": Ball(1e-90)},
+        {"domain": EigenvalueBounds(1.0, 1e160), "metric": "logchol"},
+    ],
+)
+def test_domains_too_large_or_small_for_numbers_cost_nothing(random_spd, tmp_path, name, unfit):
+    ledger = Ledger(tmp_path / "l", epsilon=5.0, delta=1e-5)
+    options = {"epsilon": 2.0, "delta": 1e-6, "on_invalid": "center", "ledger": ledger, **unfit}
+    with pytest.raises(ParameterError, match="radius"):
+        STATISTICS[name](random_spd(N, 2), **options)
+    assert ledger.history() == []
+
+
+@pytest.mark.parametrize("classes", [[np.nan, 1], [np.inf, 0], [-np.inf, 0], [10**5000, 0]])
+@pytest.mark.parametrize("statistic", [private_class_means, private_difference])
+def test_classes_that_no_certificate_can_name_cost_nothing(
+    random_spd, tmp_path, statistic, classes
+):
+    ledger = Ledger(tmp_path / "l", epsilon=5.0, delta=1e-5)
+    options = {"epsilon": 2.0, "delta": 1e-6, "domain": Ball(1.0), "on_invalid": "center"}
+    with pytest.raises(ParameterError, match="finite numbers or texts"):
+        statistic(random_spd(N, 2), Y, classes=classes, ledger=ledger, **options)
+    assert ledger.history() == []
 
 
 @pytest.mark.parametrize("name", STATISTICS)

@@ -40,6 +40,7 @@ from spdp.statistics.records import Records
 from spdp.statistics.reference import Reference
 from spdp.statistics.search import Found, Search
 from spdp.statistics.search.outside import at_far_edge, warn_outside
+from spdp.statistics.search.state import check_reach
 from spdp.statistics.sums import LatticeSum
 
 __all__ = ["private_mean", "release_sum"]
@@ -169,6 +170,7 @@ def private_mean(
         unit=source.unit,
     )
     if adapts:
+        check_reach(records.region)
         search = Search(records.held(account.key), account, records.region, chart, reference)
         return _adaptive(search, domain, chart)
     return _one_shot(shot, account, *records.total())

@@ -93,3 +93,21 @@ def test_a_domain_that_does_not_fit_is_told_where_it_was_given(random_spd, name)
     (warning,) = [w for w in caught if w.category is OutsideDomain]
     assert f"private_{name.split('-')[0]}" in getline(warning.filename, warning.lineno)
     assert c["outside"]["share"] > 0.5
+
+
+def one_shot(X, **options):
+    return private_mean(X, method="oneshot", **options)
+
+
+@pytest.mark.filterwarnings("error::spdp.errors.OutsideDomain")
+@pytest.mark.parametrize("name", [*STATISTICS, "one shot"])
+def test_what_was_paid_for_is_kept_before_anything_is_warned_of(random_spd, tmp_path, name):
+    """Python may be told to make errors of warnings."""
+    ledger = Ledger(tmp_path / "l", epsilon=5.0, delta=1e-5)
+    options = {"epsilon": 2.0, "delta": 1e-6, "domain": EigenvalueBounds(0.1, 10.0)}
+    statistic = (STATISTICS | {"one shot": one_shot})[name]
+    with pytest.raises(OutsideDomain):
+        statistic(1e4 * random_spd(N, 3), ledger=ledger, **options)
+    (entry,) = ledger.history()
+    assert entry["state"] == "done"
+    assert entry["certificate"]["statistic"] == name.replace("one shot", "mean")

@@ -207,15 +207,13 @@ def _publish(
     account, chart = setting.account, setting.chart
     unseen = [name for name, seen in zip(names, found.seen, strict=True) if not seen]
     account.note(classes=names, unseen=unseen, counts=found.counts.tolist())
-    if found.outside is not None and found.outside.clearly:
-        warn_outside(found.outside.share, account.unit)
     y = np.array([chart.project(mean, setting.region) for mean in found.means])
     z = np.array([chart.representable(mean) for mean in y])
     values = {"means": np.array([chart.matrices(mean) for mean in z]), "counts": found.counts}
     if found.covariance is not None:
         values["covariance"] = found.covariance
     divisor = float(found.counts.sum()) if setting.private_count else float(n)
-    return publish(
+    release = publish(
         account,
         values,
         None if found.bound is None else found.bound.moved(float(np.linalg.norm(z - y))),
@@ -228,6 +226,9 @@ def _publish(
         ),
         **setting.facts(found.outside, divisor, account.steps[-1]["radius"]),
     )
+    if found.outside is not None and found.outside.clearly:
+        warn_outside(found.outside.share, account.unit)
+    return release
 
 
 def _covers(found: FoundClasses) -> str:

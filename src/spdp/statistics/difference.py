@@ -231,11 +231,9 @@ def _publish(
     setting: Setting, search: Search, found: _Compared, classes: tuple[Any, ...]
 ) -> Release:
     account, chart = setting.account, setting.chart
-    if found.outside is not None and found.outside.clearly:
-        warn_outside(found.outside.share, account.unit)
     means = [chart.project(found.center + z, setting.region) for z in found.z]
     account.note(classes=list(classes))
-    return publish(
+    release = publish(
         account,
         {
             "difference": found.difference,
@@ -251,6 +249,9 @@ def _publish(
         error_bound_within=_within(found.bound(0.0, 0.0)),
         **setting.facts(found.outside, search.n, found.radius),
     )
+    if found.outside is not None and found.outside.clearly:
+        warn_outside(found.outside.share, account.unit)
+    return release
 
 
 def _within(bound: Bound) -> dict[str, Any]:

@@ -203,8 +203,6 @@ def private_dispersion(
 
 def _publish(setting: Setting, found: Spread, outside: Outside | None) -> Release:
     chart, unit = setting.chart, setting.source.unit
-    if outside is not None and outside.clearly:
-        warn_outside(outside.share, unit)
     y = chart.project(found.y, setting.region)
     z = chart.representable(y)
     bound = found.bound.moved(float(np.linalg.norm(z - y)))
@@ -214,7 +212,7 @@ def _publish(setting: Setting, found: Spread, outside: Outside | None) -> Releas
         "deviations": found.deviations,
         "distances": found.distances,
     }
-    return publish(
+    release = publish(
         setting.account,
         values,
         bound,
@@ -227,6 +225,9 @@ def _publish(setting: Setting, found: Spread, outside: Outside | None) -> Releas
         ),
         **setting.facts(outside, found.number.value, found.radius),
     )
+    if outside is not None and outside.clearly:
+        warn_outside(outside.share, unit)
+    return release
 
 
 def _statement(found: Spread, unit: str) -> str:

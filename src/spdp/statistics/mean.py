@@ -234,9 +234,7 @@ def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int)
     y = chart.project(region.center + noisy[: len(region.center)] * (query.step / count), region)
     z = chart.representable(y)
     law, shift = shot.law(count), 0.0 if z is y else float(np.linalg.norm(z - y))
-    if at_far_edge(y, region, sqrt(mean_of(law))):
-        warn_outside(None, account.unit)
-    return publish(
+    release = publish(
         account,
         chart.matrices(z),
         Bound.shifted(law, shift) if shift else law,
@@ -253,20 +251,19 @@ def _one_shot(shot: OneShot, account: Account, exact: NDArray[np.int64], n: int)
         sigma=shot.scale * query.step / count,
         lattice_step=query.step,
     )
+    if at_far_edge(y, region, sqrt(mean_of(law))):
+        warn_outside(None, account.unit)
+    return release
 
 
 def _adaptive(search: Search, domain: Domain, chart: Chart) -> Release:
     """Run a search, and say what its last answer means."""
     found = search.run()
-    if found.outside is not None and found.outside.clearly:
-        warn_outside(found.outside.share, search.account.unit)
-    elif at_far_edge(found.y, search.region, found.bound.at(0.95)):
-        warn_outside(None, search.account.unit)
     account, last = search.account, search.account.steps[-1]
     reference = search.reference
     y = chart.project(found.y, search.region)
     z = chart.representable(y)
-    return publish(
+    release = publish(
         account,
         chart.matrices(z),
         found.bound.moved(float(np.linalg.norm(z - y))),
@@ -285,6 +282,11 @@ def _adaptive(search: Search, domain: Domain, chart: Chart) -> Release:
         reference=None if reference is None else reference.digest,
         outside=None if found.outside is None else found.outside.describe(),
     )
+    if found.outside is not None and found.outside.clearly:
+        warn_outside(found.outside.share, search.account.unit)
+    elif at_far_edge(found.y, search.region, found.bound.at(0.95)):
+        warn_outside(None, search.account.unit)
+    return release
 
 
 def _within(found: Found, shift: float) -> dict[str, Any] | None:

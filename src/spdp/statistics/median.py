@@ -160,12 +160,10 @@ class _Walk:
 
 def _publish(setting: Setting, search: Search, walk: _Walk) -> Release:
     account, chart = setting.account, setting.chart
-    if walk.outside is not None and walk.outside.clearly:
-        warn_outside(walk.outside.share, account.unit)
     y = chart.representable(chart.project(walk.center, setting.region))
     facts = setting.facts(walk.outside, search.n, walk.size)
     facts["sigma"] /= sqrt(AVERAGED)  # of the average of the last steps
-    return publish(
+    release = publish(
         account,
         {"median": chart.matrices(y)},
         None,
@@ -175,3 +173,6 @@ def _publish(setting: Setting, search: Search, walk: _Walk) -> Release:
         error_statement=MEDIAN.format(rms=facts["sigma"] * sqrt(search.d)),
         **facts,
     )
+    if walk.outside is not None and walk.outside.clearly:
+        warn_outside(walk.outside.share, account.unit)
+    return release

@@ -266,16 +266,15 @@ def private_pca(
     search = Axes(held, setting.account, setting.region, setting.chart)
     outside = search.ask_outside()
     found = search.find(int(n_components))
+    release = _publish(setting, found, outside)
     if few is not None:
         held_share = f"the components hold at least {found.trusted:.0%} of what the best would"
         warnings.warn(f"{few}; {held_share}", TooNoisy, stacklevel=2)
-    return _publish(setting, found, outside)
+    return release
 
 
 def _publish(setting: Setting, found: Principal, outside: Outside | None) -> Release:
     chart, unit = setting.chart, setting.source.unit
-    if outside is not None and outside.clearly:
-        warn_outside(outside.share, unit)
     y = chart.project(found.y, setting.region)
     z = chart.representable(y)
     bound = found.bound.moved(float(np.linalg.norm(z - y)))
@@ -285,7 +284,7 @@ def _publish(setting: Setting, found: Principal, outside: Outside | None) -> Rel
         "explained_variance": found.variances,
         "covariance": found.covariance,
     }
-    return publish(
+    release = publish(
         setting.account,
         values,
         bound,
@@ -298,3 +297,6 @@ def _publish(setting: Setting, found: Principal, outside: Outside | None) -> Rel
         ),
         **setting.facts(outside, found.number.value, found.radius),
     )
+    if outside is not None and outside.clearly:
+        warn_outside(outside.share, unit)
+    return release

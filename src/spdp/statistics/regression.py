@@ -159,15 +159,13 @@ def check_covariates(covariates: Any, p: int) -> Any:
 
 def _publish(setting: Setting, search: Search, fit: Fit, limits: Array) -> Release:
     account, chart = setting.account, setting.chart
-    if fit.outside is not None and fit.outside.clearly:
-        warn_outside(fit.outside.share, account.unit)
     solved, half = fit.solved, 0.5 * (limits[:, 1] - limits[:, 0])
     seen = fit.trend.middle + fit.trend.half * solved.at  # in the public ranges' [−1, 1]
     scale = fit.trend.half * half  # one unit of a covariate as seen, in its own units
     y = chart.representable(chart.project(solved.base, setting.region))
     unscale = np.diag(np.append(1.0, 1.0 / scale))
     account.note(ranges=limits.tolist())
-    return publish(
+    release = publish(
         account,
         {
             "fitted": chart.matrices(y),
@@ -182,6 +180,9 @@ def _publish(setting: Setting, search: Search, fit: Fit, limits: Array) -> Relea
         error_statement=REGRESSION.format(d=search.d),
         **setting.facts(fit.outside, search.n, fit.radius),
     )
+    if fit.outside is not None and fit.outside.clearly:
+        warn_outside(fit.outside.share, account.unit)
+    return release
 
 
 def _from_mean(release: Release, x: ArrayLike) -> Array:

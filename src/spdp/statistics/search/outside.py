@@ -44,7 +44,10 @@ def at_far_edge(y: NDArray[np.float64], region: Region, error: float) -> bool:
 
 
 def warn_outside(share: float | None, unit: str | None) -> None:
-    """Warn that the domain does not fit the records (or persons)."""
+    """Warn that the domain does not fit the records (or persons).
+
+    To be called when the release is kept: a warning may be made an error.
+    """
     whose = f"{unit or 'record'}s"
     many = f"about {share:.0%} of the" if share is not None else "nearly all"
     warnings.warn(

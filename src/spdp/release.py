@@ -47,7 +47,7 @@ def publish(
     known of it.
     """
     seed = account.random_state
-    values = {name: numbers(array) for name, array in _named(value).items()}
+    values = {name: numbers(array) for name, array in _named(value, {}).items()}
     certificate = Certificate(
         private=seed is None,
         float_safe=seed is None,
@@ -84,8 +84,10 @@ def _error_facts(error: Spec | Bound | None) -> dict[str, Any]:
     }
 
 
-def _named(value: Array | Values) -> Values:
-    return value if isinstance(value, Mapping) else {MEAN: value}
+def _named(value: Array | Values, certificate: Mapping[str, Any]) -> Values:
+    """Values by name: an only one has the name that its certificate gives it."""
+    name = next(iter(certificate.get("arrays") or [MEAN]))
+    return value if isinstance(value, Mapping) else {name: value}
 
 
 def _frozen(value: Array) -> Array:
@@ -142,7 +144,9 @@ class Release:
         certificate: dict[str, Any],
         signature: dict[str, str] | None = None,
     ) -> None:
-        self.__dict__["_values"] = {name: _frozen(array) for name, array in _named(value).items()}
+        self.__dict__["_values"] = {
+            name: _frozen(array) for name, array in _named(value, certificate).items()
+        }
         # text cannot be changed by whoever holds a part of it; nor can it hold a NaN
         self.__dict__["_certificate"] = PLAIN.encode(certificate)
         self.__dict__["_signature"] = signature

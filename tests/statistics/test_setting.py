@@ -10,6 +10,7 @@ from spdp import (
     Ball,
     EigenvalueBounds,
     Ledger,
+    Release,
     private_class_means,
     private_difference,
     private_dispersion,
@@ -111,3 +112,18 @@ def test_what_was_paid_for_is_kept_before_anything_is_warned_of(random_spd, tmp_
     (entry,) = ledger.history()
     assert entry["state"] == "done"
     assert entry["certificate"]["statistic"] == name.replace("one shot", "mean")
+
+
+@pytest.mark.parametrize("name", [*STATISTICS, "one shot"])
+def test_a_ledger_gives_every_release_back(random_spd, tmp_path, name):
+    ledger = Ledger(tmp_path / "l", epsilon=5.0, delta=1e-5)
+    options = {"epsilon": 2.0, "delta": 1e-6, "domain": EigenvalueBounds(0.1, 10.0)}
+    statistic = (STATISTICS | {"one shot": one_shot})[name]
+    made = statistic(random_spd(N, 3), ledger=ledger, **options)
+    again = Release(*ledger.recover(1))
+    assert again.certificate == made.certificate
+    assert list(again.values) == list(made.values)
+    for array, value in made.values.items():
+        np.testing.assert_array_equal(again.values[array], value, strict=True)
+    found = Release.load(again.save(tmp_path / "again"))
+    assert all(check.ok for check in found.verify())

@@ -14,6 +14,7 @@ __all__ = [
     "DataWarning",
     "InvalidMatrixError",
     "LedgerError",
+    "NotKept",
     "OutsideDomain",
     "ParameterError",
     "SlowBuild",
@@ -91,7 +92,7 @@ class InvalidMatrixError(DataError):
 
 
 class LedgerError(DataError):
-    """The ledger file is unusable; the message names it. No release was made."""
+    """The ledger file is unusable; the message names it and says what became of it."""
 
 
 class DataWarning(UserWarning):
@@ -104,6 +105,10 @@ class OutsideDomain(DataWarning):
 
 class TooNoisy(DataWarning):
     """Noise is large beside what is released; said from public or released numbers."""
+
+
+class NotKept(DataWarning):
+    """A release was paid for, but its ledger could not keep it."""
 
 
 class SlowBuild(UserWarning):

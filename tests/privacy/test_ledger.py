@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pickle
 import random
+import resource
 import signal
 import time
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from sklearn.base import clone
 import spdp
 from spdp import Ball
 from spdp.choices import Adjacency
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError, NotKept, ParameterError
 from spdp.privacy import gaussian_mu, noise
 from spdp.privacy.account import Account
 from spdp.privacy.costs import Budget
@@ -459,6 +460,28 @@ def test_every_way_to_spend(tmp_path):
         spdp.private_mean(X, epsilon=0.5, delta=1e-6, ledger=ledger, random_state=0, **OPTIONS)
     assert ledger.spent()["entries"] == 6
     assert "fingerprint" not in json.dumps(certificate)
+
+
+def test_a_disk_that_fills_after_the_payment_does_not_take_the_release(ledger, monkeypatch):
+    """A limit on the size of files stands in for the disk."""
+    draw, limits = noise.gaussian, resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(*options):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+        return draw(*options)
+
+    monkeypatch.setattr(noise, "gaussian", fill)
+    spent = r"entry 1 was paid for, and its result was not stored.*the only copy: save it"
+    options = {"epsilon": 0.5, "delta": 1e-6, "method": "oneshot", **OPTIONS}
+    try:
+        with pytest.warns(NotKept, match=spent) as told:
+            release = spdp.private_mean(X, ledger=ledger, **options)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert told[0].filename == __file__
+    assert "nothing was released" not in str(told[0].message)
+    assert all(check.ok for check in release.verify())
+    assert [entry["state"] for entry in ledger.history()] == ["pending"]
 
 
 def test_failures_spend_nothing(ledger):

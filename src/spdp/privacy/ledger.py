@@ -200,7 +200,8 @@ class Ledger(LedgerView):
         taken for lost.
         """
         texts = json.dumps(plain(value)), json.dumps(certificate)
-        with self._file.open(write=True) as book:
+        failed = f"entry {entry} was paid for, and its result was not stored"
+        with self._file.open(write=True, failed=failed) as book:
             result = self._result(book, entry)
             if result.state == "done":
                 raise LedgerError(f"{self.path}: entry {entry} has its result already")

@@ -158,10 +158,13 @@ class LedgerFile:
                 leftover.unlink(missing_ok=True)
 
     @contextmanager
-    def open(self, write: bool = False, thorough: bool = False) -> Iterator["Book"]:
+    def open(
+        self, write: bool = False, thorough: bool = False, failed: str = "nothing was released"
+    ) -> Iterator["Book"]:
         """The file's contents, checked; with ``write``, in a transaction of its own.
 
         An exception inside undoes it. ``thorough`` checks SQLite's own structures, too.
+        ``failed`` is what errors say of the consequence.
         """
         if not self.path.exists():
             raise LedgerError(f"{self.path}: no such ledger; give epsilon and delta to create it")
@@ -178,10 +181,10 @@ class LedgerFile:
                 if write:
                     check_alone(self.path)
                     mark(db, self.path, VERSION)
-                yield Book(db, self.path, thorough)
+                yield Book(db, self.path, thorough, failed)
                 db.execute("COMMIT" if db.total_changes else "ROLLBACK")
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter from its messages
-            raise LedgerError(f"{self.path}: {error}; nothing was released") from None
+            raise LedgerError(f"{self.path}: {error}; {failed}") from None
 
     def _recognise(self, db: sqlite3.Connection) -> None:
         """Touch nothing that is not a ledger."""
@@ -203,8 +206,8 @@ class LedgerFile:
 class Book:
     """An open ledger: its contents, checked, and the changes that it takes."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path, thorough: bool = False) -> None:
-        self._db, self._path = db, path
+    def __init__(self, db: sqlite3.Connection, path: Path, thorough: bool, failed: str) -> None:
+        self._db, self._path, self._failed = db, path, failed
         if thorough and (found := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
             raise self.damaged(found)
         tables = db.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
@@ -224,8 +227,8 @@ class Book:
     def damaged(self, what: str) -> LedgerError:
         """The error for a file that is not as it was written."""
         return LedgerError(
-            f"{self._path}: damaged or edited ({what}); nothing was released, and nothing can "
-            "be until a copy that has every entry takes its place"
+            f"{self._path}: damaged or edited ({what}); {self._failed}, and nothing can be "
+            "released until a copy that has every entry takes its place"
         )
 
     def _check_ranges(self) -> None:

@@ -90,6 +90,14 @@ def _named(value: Array | Values, certificate: Mapping[str, Any]) -> Values:
     return value if isinstance(value, Mapping) else {name: value}
 
 
+def _array_files(folder: Path) -> list[str]:
+    """Files of the release in a folder, if it is whole: others may be anyone's."""
+    try:
+        return [f"{name}.npy" for name in Release.load(folder).values]
+    except DataError:
+        return []
+
+
 def _frozen(value: Array) -> Array:
     """A copy for good: bytes, unlike an array's own memory, stay read-only."""
     own = numbers(value)
@@ -253,7 +261,7 @@ class Release:
         ----------
         path : path
             A directory, made if need be. A release in it is replaced with ``force``
-            only.
+            only, all of its arrays; other files stay.
         force : bool
         sign : path, optional
             PEM file of an Ed25519 private key to sign the release with.
@@ -267,7 +275,7 @@ class Release:
         content = {**self.certificate, "sha256": seal, "signature": signature}
         # the certificate last: what it speaks of is there when it is
         files[CERTIFICATE] = json.dumps(content, indent=2, allow_nan=False).encode()
-        write_all(target, files, force)
+        write_all(target, files, force, _array_files(target) if force else ())
         return target
 
     @classmethod

@@ -144,8 +144,9 @@ def test_the_budget_is_fixed(ledger, tmp_path):
     assert Ledger(ledger.path, epsilon=1.0, delta=1e-6).delta == 1e-6
     with pytest.raises(ParameterError, match="only by change_budget"):
         Ledger(ledger.path, epsilon=2.0, delta=1e-6)
-    with pytest.raises(ParameterError, match="reason"):
-        ledger.change_budget(2.0, 1e-6, " ")
+    for reason in (" ", None):
+        with pytest.raises(ParameterError, match="reason"):
+            ledger.change_budget(2.0, 1e-6, reason)
     release(ledger, 0.9)
     with pytest.raises(BudgetExceeded, match="spent already"):
         ledger.change_budget(0.5, 1e-6, "less")

@@ -132,6 +132,16 @@ class LedgerFile:
             raise LedgerError(f"{path}: needs SQLite 3.37, not {sqlite3.sqlite_version}")
         self.path = path
 
+    def exists(self) -> bool:
+        """Whether there is a file; an error where nobody can tell."""
+        try:
+            self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise LedgerError(f"{self.path}: cannot be opened ({error.strerror})") from None
+        return True
+
     def create(self, epsilon: float, delta: float) -> None:
         """Make the file, whole or not at all; of several creators one wins.
 
@@ -141,6 +151,8 @@ class LedgerFile:
         draft = draft_of(self.path)
         terms = Terms(epsilon, delta, now(), None)
         try:
+            with suppress(FileNotFoundError):  # says why, where SQLite does not
+                journal_of(draft).stat()
             with closing(sqlite3.connect(draft, isolation_level=None)) as db:
                 for statement in (*SETTINGS, "BEGIN", *SCHEMA):
                     db.execute(statement)
@@ -152,10 +164,12 @@ class LedgerFile:
             with suppress(FileExistsError):  # whose budget it is will be compared next
                 os.link(draft, self.path)
         except (sqlite3.Error, OSError) as error:
-            raise LedgerError(f"{self.path}: cannot be created ({error})") from None
+            reason = getattr(error, "strerror", None) or error
+            raise LedgerError(f"{self.path}: cannot be created ({reason})") from None
         finally:
             for leftover in (draft, journal_of(draft)):
-                leftover.unlink(missing_ok=True)
+                with suppress(OSError):
+                    leftover.unlink()
 
     @contextmanager
     def open(
@@ -166,7 +180,7 @@ class LedgerFile:
         An exception inside undoes it. ``thorough`` checks SQLite's own structures, too.
         ``failed`` is what errors say of the consequence.
         """
-        if not self.path.exists():
+        if not self.exists():
             raise LedgerError(f"{self.path}: no such ledger; give epsilon and delta to create it")
         address = f"{self.path.as_uri()}?mode=rw"  # and do not let SQLite create it
         try:

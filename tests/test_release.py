@@ -83,6 +83,21 @@ def test_save_and_load(release, tmp_path):
         Release.load(path)
 
 
+def test_a_release_that_is_replaced_leaves_nothing_of_its_own(release, tmp_path):
+    parts = {"mean": release.value, "components": np.eye(2)}
+    arrays = {name: list(value.shape) for name, value in parts.items()}
+    former = Release(parts, {**release.certificate, "arrays": arrays})
+    former.save(tmp_path)
+    (tmp_path / "mine.npy").write_bytes(b"mine")
+    release.save(tmp_path, force=True)
+    assert sorted(os.listdir(tmp_path)) == ["certificate.json", "mean.npy", "mine.npy"]
+    former.save(tmp_path, force=True)
+    (tmp_path / "components.npy").write_bytes(b"mine, too")
+    release.save(tmp_path, force=True)
+    assert (tmp_path / "components.npy").read_bytes() == b"mine, too"
+    assert Release.load(tmp_path).certificate == release.certificate
+
+
 def test_a_failed_save_leaves_nothing(release, tmp_path, monkeypatch):
     def fail(*_, **__):
         raise OSError("disk full")

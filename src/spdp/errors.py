@@ -15,6 +15,7 @@ __all__ = [
     "Hopeless",
     "InvalidMatrixError",
     "LedgerError",
+    "NotKept",
     "OutsideDomain",
     "ParameterError",
     "SlowBuild",
@@ -98,7 +99,7 @@ class InvalidMatrixError(DataError):
 
 
 class LedgerError(DataError):
-    """The ledger file is unusable; the message names it. No release was made."""
+    """The ledger file is unusable; the message names it and says what became of it."""
 
 
 class DataWarning(UserWarning):
@@ -119,6 +120,10 @@ class Hopeless(TooNoisy):
     Its bound on the error is no smaller than the domain; said from released and public
     numbers only.
     """
+
+
+class NotKept(DataWarning):
+    """A release was paid for, but its ledger could not keep it."""
 
 
 class SlowBuild(UserWarning):

@@ -49,7 +49,7 @@ def publish(
     known of it.
     """
     seed = account.random_state
-    values = {name: numbers(array) for name, array in _named(value).items()}
+    values = {name: numbers(array) for name, array in _named(value, {}).items()}
     certificate = Certificate(
         private=seed is None,
         float_safe=seed is None,
@@ -96,8 +96,18 @@ def _error_facts(error: Spec | Bound | None) -> dict[str, Any]:
     }
 
 
-def _named(value: Array | Values) -> Values:
-    return value if isinstance(value, Mapping) else {MEAN: value}
+def _named(value: Array | Values, certificate: Mapping[str, Any]) -> Values:
+    """Values by name: an only one has the name that its certificate gives it."""
+    name = next(iter(certificate.get("arrays") or [MEAN]))
+    return value if isinstance(value, Mapping) else {name: value}
+
+
+def _array_files(folder: Path) -> list[str]:
+    """Files of the release in a folder, if it is whole: others may be anyone's."""
+    try:
+        return [f"{name}.npy" for name in Release.load(folder).values]
+    except DataError:
+        return []
 
 
 def _frozen(value: Array) -> Array:
@@ -154,7 +164,9 @@ class Release:
         certificate: dict[str, Any],
         signature: dict[str, str] | None = None,
     ) -> None:
-        self.__dict__["_values"] = {name: _frozen(array) for name, array in _named(value).items()}
+        self.__dict__["_values"] = {
+            name: _frozen(array) for name, array in _named(value, certificate).items()
+        }
         # text cannot be changed by whoever holds a part of it; nor can it hold a NaN
         self.__dict__["_certificate"] = PLAIN.encode(certificate)
         self.__dict__["_signature"] = signature
@@ -261,7 +273,7 @@ class Release:
         ----------
         path : path
             A directory, made if need be. A release in it is replaced with ``force``
-            only.
+            only, all of its arrays; other files stay.
         force : bool
         sign : path, optional
             PEM file of an Ed25519 private key to sign the release with.
@@ -275,7 +287,7 @@ class Release:
         content = {**self.certificate, "sha256": seal, "signature": signature}
         # the certificate last: what it speaks of is there when it is
         files[CERTIFICATE] = json.dumps(content, indent=2, allow_nan=False).encode()
-        write_all(target, files, force)
+        write_all(target, files, force, _array_files(target) if force else ())
         return target
 
     @classmethod

@@ -3,7 +3,7 @@
 import io
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +59,13 @@ def _link(draft: Path, file: Path) -> None:
         raise DataError(f"{file.parent}: holds a release already", ask="force") from None
 
 
-def write_all(target: Path, files: Mapping[str, bytes], force: bool) -> None:
+def write_all(
+    target: Path, files: Mapping[str, bytes], force: bool, former: Iterable[str] = ()
+) -> None:
     """Write files into a directory, in their order, each of them whole.
 
-    What is there already is replaced with ``force`` only; a page about it goes.
+    What is there already is replaced with ``force`` only; a page about it goes, and so
+    do the ``former`` release's files that have no successor.
     """
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target, prefix=".partial-") as scratch:
@@ -76,3 +79,6 @@ def write_all(target: Path, files: Mapping[str, bytes], force: bool) -> None:
         for name in files:
             put = os.replace if force else _link
             put(Path(scratch) / name, target / name)
+        for name in former:
+            if name not in files:
+                (target / name).unlink(missing_ok=True)

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pickle
 import random
+import resource
 import signal
 import time
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from sklearn.base import clone
 import spdp
 from spdp import Ball
 from spdp.choices import Adjacency
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError, NotKept, ParameterError
 from spdp.privacy import gaussian_mu, noise
 from spdp.privacy.account import Account
 from spdp.privacy.costs import Budget
@@ -143,8 +144,9 @@ def test_the_budget_is_fixed(ledger, tmp_path):
     assert Ledger(ledger.path, epsilon=1.0, delta=1e-6).delta == 1e-6
     with pytest.raises(ParameterError, match="only by change_budget"):
         Ledger(ledger.path, epsilon=2.0, delta=1e-6)
-    with pytest.raises(ParameterError, match="reason"):
-        ledger.change_budget(2.0, 1e-6, " ")
+    for reason in (" ", None):
+        with pytest.raises(ParameterError, match="reason"):
+            ledger.change_budget(2.0, 1e-6, reason)
     release(ledger, 0.9)
     with pytest.raises(BudgetExceeded, match="spent already"):
         ledger.change_budget(0.5, 1e-6, "less")
@@ -476,6 +478,28 @@ def test_a_path_is_no_ledger():
     ):
         with pytest.raises(ParameterError, match=r"ledger must be a Ledger, got 'h.ledger'.*path"):
             ask()
+
+
+def test_a_disk_that_fills_after_the_payment_does_not_take_the_release(ledger, monkeypatch):
+    """A limit on the size of files stands in for the disk."""
+    draw, limits = noise.gaussian, resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(*options):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+        return draw(*options)
+
+    monkeypatch.setattr(noise, "gaussian", fill)
+    spent = r"entry 1 was paid for, and its result was not stored.*the only copy: save it"
+    options = {"epsilon": 0.5, "delta": 1e-6, "method": "oneshot", **OPTIONS}
+    try:
+        with pytest.warns(NotKept, match=spent) as told:
+            release = spdp.private_mean(X, ledger=ledger, **options)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert told[0].filename == __file__
+    assert "nothing was released" not in str(told[0].message)
+    assert all(check.ok for check in release.verify())
+    assert [entry["state"] for entry in ledger.history()] == ["pending"]
 
 
 def test_failures_spend_nothing(ledger):

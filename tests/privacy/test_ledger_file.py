@@ -326,6 +326,38 @@ def test_a_file_that_cannot_be_written_is_read_but_not_charged(ledger, tmp_path)
     assert ledger.spent()["entries"] == 1
 
 
+def test_names_that_are_too_long(tmp_path):
+    for length in (250, 300):
+        path = tmp_path / ("a" * length)
+        with pytest.raises(LedgerError, match="File name too long"):
+            Ledger(path, epsilon=1.0, delta=1e-6)
+    with pytest.raises(LedgerError, match="File name too long"):
+        Ledger(path)
+    assert os.listdir(tmp_path) == []
+
+
+def _nobody(path, results):
+    if os.geteuid() == 0:
+        os.setuid(65534)
+    for budget in ({}, {"epsilon": 1.0, "delta": 1e-6}):
+        try:
+            Ledger(path, **budget)
+        except LedgerError as error:
+            results.put(str(error))
+
+
+def test_a_folder_that_cannot_be_read(tmp_path):
+    folder = tmp_path / "closed"
+    folder.mkdir(mode=0)
+    results = FORK.Queue()
+    child = FORK.Process(target=_nobody, args=(folder / "l", results))
+    child.start()
+    for _ in range(2):
+        assert "l: cannot be opened (Permission denied)" in results.get(timeout=60)
+    child.join(timeout=60)
+    folder.chmod(0o700)
+
+
 def test_ten_thousand_entries_are_summed(ledger):
     rows = "SELECT value, '2026', 'x', 'tangent-gaussian', 1e-4, NULL, NULL FROM n"
     numbers = (

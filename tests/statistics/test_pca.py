@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from replay import Caught, audit, datasets
 
-from spdp import Ball, EigenvalueBounds, Release, private_pca
+from spdp import Ball, EigenvalueBounds, Ledger, Release, private_pca
 from spdp.charts import chart_of
 from spdp.engines.local import HeldArray
 from spdp.errors import ParameterError, TooNoisy
@@ -75,7 +75,7 @@ def test_noise_does_not_inflate_the_explained_variance():
     assert (variances < 1.25 * SD[:3] ** 2).all()
 
 
-def test_a_public_rule_refuses_and_warns():
+def test_a_public_rule_refuses_and_warns(tmp_path):
     assert check_enough(10_000, 10, 0.2) is None
     assert "2·d^1.5" in check_enough(200, 10, 0.2)
     with pytest.raises(ParameterError, match="would be noise"):
@@ -84,6 +84,10 @@ def test_a_public_rule_refuses_and_warns():
         private_pca(matrices(vectors(20)), n_components=2, **OPTIONS)
     with pytest.warns(TooNoisy, match="the components hold at least"):
         private_pca(matrices(vectors(100)), n_components=2, random_state=0, **OPTIONS)
+    ledger = Ledger(tmp_path / "l", epsilon=5.0, delta=1e-5)
+    with pytest.raises(TooNoisy):  # where warnings are errors, as in these tests
+        private_pca(matrices(vectors(100)), n_components=2, ledger=ledger, **OPTIONS)
+    assert ledger.history()[0]["state"] == "done"
     for p in (0, 11):
         with pytest.raises(ParameterError, match="between 1 and 10"):
             private_pca(matrices(vectors(100)), n_components=p, **OPTIONS)

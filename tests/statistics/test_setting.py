@@ -9,7 +9,9 @@ import pytest
 from spdp import (
     Ball,
     EigenvalueBounds,
+    Ledger,
     PrivateTangentLDA,
+    Release,
     private_class_means,
     private_difference,
     private_dispersion,
@@ -55,6 +57,35 @@ def test_certificates_speak_of_the_last_answer(random_spd, name, adjacency):
     averaged = last["averaged"] if name == "median" else 1
     sigma = last["scale"] * c["lattice_step"] / n / np.sqrt(averaged)
     assert c["sigma"] == pytest.approx(sigma)
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        {"domain": Ball(1e70)},
+        {"domain": Ball(1e-90)},
+        {"domain": EigenvalueBounds(1.0, 1e160), "metric": "logchol"},
+    ],
+)
+def test_domains_too_large_or_small_for_numbers_cost_nothing(random_spd, tmp_path, name, unfit):
+    ledger = Ledger(tmp_path / "l", epsilon=5.0, delta=1e-5)
+    options = {"epsilon": 2.0, "delta": 1e-6, "on_invalid": "center", "ledger": ledger, **unfit}
+    with pytest.raises(ParameterError, match="radius"):
+        STATISTICS[name](random_spd(N, 2), **options)
+    assert ledger.history() == []
+
+
+@pytest.mark.parametrize("classes", [[np.nan, 1], [np.inf, 0], [-np.inf, 0], [10**5000, 0]])
+@pytest.mark.parametrize("statistic", [private_class_means, private_difference])
+def test_classes_that_no_certificate_can_name_cost_nothing(
+    random_spd, tmp_path, statistic, classes
+):
+    ledger = Ledger(tmp_path / "l", epsilon=5.0, delta=1e-5)
+    options = {"epsilon": 2.0, "delta": 1e-6, "domain": Ball(1.0), "on_invalid": "center"}
+    with pytest.raises(ParameterError, match="finite numbers or texts"):
+        statistic(random_spd(N, 2), Y, classes=classes, ledger=ledger, **options)
+    assert ledger.history() == []
 
 
 @pytest.mark.parametrize("name", STATISTICS)
@@ -119,3 +150,36 @@ def test_components_are_whole():
     X, domain = np.tile(np.eye(2), (60, 1, 1)), EigenvalueBounds(0.1, 10.0)
     with pytest.raises(ParameterError, match="n_components must be a whole number"):
         private_pca(X, n_components=1.5, epsilon=1.0, delta=1e-6, domain=domain)
+
+
+def one_shot(X, **options):
+    return private_mean(X, method="oneshot", **options)
+
+
+@pytest.mark.filterwarnings("error::spdp.errors.OutsideDomain")
+@pytest.mark.parametrize("name", [*STATISTICS, "one shot"])
+def test_what_was_paid_for_is_kept_before_anything_is_warned_of(random_spd, tmp_path, name):
+    """Python may be told to make errors of warnings."""
+    ledger = Ledger(tmp_path / "l", epsilon=5.0, delta=1e-5)
+    options = {"epsilon": 2.0, "delta": 1e-6, "domain": EigenvalueBounds(0.1, 10.0)}
+    statistic = (STATISTICS | {"one shot": one_shot})[name]
+    with pytest.raises(OutsideDomain):
+        statistic(1e4 * random_spd(N, 3), ledger=ledger, **options)
+    (entry,) = ledger.history()
+    assert entry["state"] == "done"
+    assert entry["certificate"]["statistic"] == name.replace("one shot", "mean")
+
+
+@pytest.mark.parametrize("name", [*STATISTICS, "one shot"])
+def test_a_ledger_gives_every_release_back(random_spd, tmp_path, name):
+    ledger = Ledger(tmp_path / "l", epsilon=5.0, delta=1e-5)
+    options = {"epsilon": 2.0, "delta": 1e-6, "domain": EigenvalueBounds(0.1, 10.0)}
+    statistic = (STATISTICS | {"one shot": one_shot})[name]
+    made = statistic(random_spd(N, 3), ledger=ledger, **options)
+    again = Release(*ledger.recover(1))
+    assert again.certificate == made.certificate
+    assert list(again.values) == list(made.values)
+    for array, value in made.values.items():
+        np.testing.assert_array_equal(again.values[array], value, strict=True)
+    found = Release.load(again.save(tmp_path / "again"))
+    assert all(check.ok for check in found.verify())

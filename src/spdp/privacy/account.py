@@ -29,6 +29,7 @@ composition of μᵢ-GDP answers is μ-GDP with μ² = Σ μᵢ² (Dong, Roth, S
 P(q) ∝ exp(−‖q‖/s) is ε-DP by the triangle inequality.
 """
 
+import warnings
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import inf, nextafter, sqrt
@@ -38,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.choices import Adjacency, Noise, Unit
-from spdp.errors import ParameterError
+from spdp.errors import LedgerError, NotKept, ParameterError
 from spdp.privacy import noise
 from spdp.privacy.costs import Budget, mu_upward
 from spdp.privacy.ledger import Ledger, check_ledger
@@ -220,9 +221,17 @@ class Account:
         self.steps[-1].update(released)
 
     def keep(self, value: Any, certificate: dict[str, Any]) -> None:
-        """Store what was released with the ledger's entry."""
+        """Store what was released with the ledger's entry.
+
+        What is paid for is released even if the ledger cannot keep it (its disk is
+        full): that was settled when the noise was drawn.
+        """
         if self._ledger is not None and self._entry is not None:
-            self._ledger.store(self._entry, value, certificate)
+            try:
+                self._ledger.store(self._entry, value, certificate)
+            except LedgerError as error:
+                advice = "this release is the only copy: save it"
+                warnings.warn(f"{error}; {advice}", NotKept, stacklevel=5)
 
     def _gaussian(
         self, query: Priced, sensitivity: int, exact: NDArray[np.int64], share: float

@@ -80,7 +80,7 @@ class Ledger(LedgerView):
         if (epsilon is None) != (delta is None):
             raise ParameterError("a ledger's budget has both epsilon and delta")
         wanted = None if epsilon is None or delta is None else total_budget(epsilon, delta)
-        if wanted is not None and not self.path.exists():
+        if wanted is not None and not self._file.exists():
             self._file.create(*wanted)
         with self._file.open(thorough=True) as book:
             found = (book.terms.epsilon, book.terms.delta)
@@ -127,8 +127,8 @@ class Ledger(LedgerView):
         The new budget must cover what was spent.
         """
         total = total_budget(epsilon, delta)
-        if not reason.strip():
-            raise ParameterError("a change of budget needs a reason")
+        if not isinstance(reason, str) or not reason.strip():
+            raise ParameterError("a change of budget needs a reason, in words")
         with self._file.open(write=True) as book:
             if not Balance(*total, *book.costs).fits():
                 raise BudgetExceeded(
@@ -200,7 +200,8 @@ class Ledger(LedgerView):
         taken for lost.
         """
         texts = json.dumps(plain(value)), json.dumps(certificate)
-        with self._file.open(write=True) as book:
+        failed = f"entry {entry} was paid for, and its result was not stored"
+        with self._file.open(write=True, failed=failed) as book:
             result = self._result(book, entry)
             if result.state == "done":
                 raise LedgerError(f"{self.path}: entry {entry} has its result already")

@@ -5,6 +5,8 @@ returns. Whoever opens the file first checks it: that it has a ledger's tables a
 others, that every number lies in its range, that a pure release costs no less than its
 ε says, and that budget, acts and entries have the checksum stored with them. Results
 have one each, checked when they are read. Whatever fails is a :class:`LedgerError`.
+What a killed process left is undone where nothing was paid since, and refused elsewhere
+(:mod:`spdp.privacy.ledger_journal`).
 
 *Assumed.* Checksums (SHA-256, without a key) detect accidents and naive edits, not
 somebody who computes them anew.
@@ -22,6 +24,15 @@ from typing import Any, NamedTuple
 
 from spdp.errors import LedgerError
 from spdp.privacy.costs import pure_mu_estimate
+from spdp.privacy.ledger_journal import (
+    check_alone,
+    check_journal,
+    check_new,
+    draft_of,
+    journal_of,
+    mark,
+    version_of,
+)
 from spdp.privacy.owner import Owner
 
 __all__ = ["Book", "Entry", "LedgerFile", "Result", "Terms"]
@@ -121,40 +132,59 @@ class LedgerFile:
             raise LedgerError(f"{path}: needs SQLite 3.37, not {sqlite3.sqlite_version}")
         self.path = path
 
+    def exists(self) -> bool:
+        """Whether there is a file; an error where nobody can tell."""
+        try:
+            self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise LedgerError(f"{self.path}: cannot be opened ({error.strerror})") from None
+        return True
+
     def create(self, epsilon: float, delta: float) -> None:
         """Make the file, whole or not at all; of several creators one wins.
 
         It is made under another name and linked into place.
         """
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+        check_new(self.path)
+        draft = draft_of(self.path)
         terms = Terms(epsilon, delta, now(), None)
         try:
+            with suppress(FileNotFoundError):  # says why, where SQLite does not
+                journal_of(draft).stat()
             with closing(sqlite3.connect(draft, isolation_level=None)) as db:
                 for statement in (*SETTINGS, "BEGIN", *SCHEMA):
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {APPLICATION}")
-                db.execute(f"PRAGMA user_version = {VERSION}")
+                mark(db, draft, VERSION)
                 row = (1, *terms, checksum(terms).hexdigest())
                 db.execute("INSERT INTO budget VALUES (?, ?, ?, ?, ?, ?)", row)
                 db.execute("COMMIT")
             with suppress(FileExistsError):  # whose budget it is will be compared next
                 os.link(draft, self.path)
         except (sqlite3.Error, OSError) as error:
-            raise LedgerError(f"{self.path}: cannot be created ({error})") from None
+            reason = getattr(error, "strerror", None) or error
+            raise LedgerError(f"{self.path}: cannot be created ({reason})") from None
         finally:
-            for leftover in (draft, Path(f"{draft}-journal")):
-                leftover.unlink(missing_ok=True)
+            for leftover in (draft, journal_of(draft)):
+                with suppress(OSError):
+                    leftover.unlink()
 
     @contextmanager
-    def open(self, write: bool = False, thorough: bool = False) -> Iterator["Book"]:
+    def open(
+        self, write: bool = False, thorough: bool = False, failed: str = "nothing was released"
+    ) -> Iterator["Book"]:
         """The file's contents, checked; with ``write``, in a transaction of its own.
 
         An exception inside undoes it. ``thorough`` checks SQLite's own structures, too.
+        ``failed`` is what errors say of the consequence.
         """
-        if not self.path.exists():
+        if not self.exists():
             raise LedgerError(f"{self.path}: no such ledger; give epsilon and delta to create it")
         address = f"{self.path.as_uri()}?mode=rw"  # and do not let SQLite create it
         try:
+            check_journal(self.path)
             with closing(
                 sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)
             ) as db:
@@ -162,16 +192,19 @@ class LedgerFile:
                 for setting in SETTINGS:
                     db.execute(setting)
                 db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                yield Book(db, self.path, thorough)
-                db.execute("COMMIT")
+                if write:
+                    check_alone(self.path)
+                    mark(db, self.path, VERSION)
+                yield Book(db, self.path, thorough, failed)
+                db.execute("COMMIT" if db.total_changes else "ROLLBACK")
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter from its messages
-            raise LedgerError(f"{self.path}: {error}; nothing was released") from None
+            raise LedgerError(f"{self.path}: {error}; {failed}") from None
 
     def _recognise(self, db: sqlite3.Connection) -> None:
         """Touch nothing that is not a ledger."""
         if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
             raise LedgerError(f"{self.path}: not a ledger")
-        version = db.execute("PRAGMA user_version").fetchone()[0]
+        version = version_of(db.execute("PRAGMA user_version").fetchone()[0])
         if version > VERSION:
             raise LedgerError(
                 f"{self.path}: written by a newer version of spdp (format {version}, "
@@ -187,8 +220,8 @@ class LedgerFile:
 class Book:
     """An open ledger: its contents, checked, and the changes that it takes."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path, thorough: bool = False) -> None:
-        self._db, self._path = db, path
+    def __init__(self, db: sqlite3.Connection, path: Path, thorough: bool, failed: str) -> None:
+        self._db, self._path, self._failed = db, path, failed
         if thorough and (found := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
             raise self.damaged(found)
         tables = db.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
@@ -208,8 +241,8 @@ class Book:
     def damaged(self, what: str) -> LedgerError:
         """The error for a file that is not as it was written."""
         return LedgerError(
-            f"{self._path}: damaged or edited ({what}); nothing was released, and nothing can "
-            "be until a copy that has every entry takes its place"
+            f"{self._path}: damaged or edited ({what}); {self._failed}, and nothing can be "
+            "released until a copy that has every entry takes its place"
         )
 
     def _check_ranges(self) -> None:

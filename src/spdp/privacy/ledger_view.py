@@ -122,8 +122,10 @@ class LedgerView:
         return array_of(json.loads(result.value)), json.loads(result.certificate)
 
     def _result(self, book: Book, entry: int) -> Result:
-        for result in book.results("id = ?", int(entry)):
-            return result
+        number = int(entry)
+        if 1 <= number <= len(book.entries):  # SQLite knows no integers beyond 64 bits
+            for result in book.results("id = ?", number):
+                return result
         raise LedgerError(f"{self.path}: no entry {entry}; it has {len(book.entries)}")
 
 

@@ -13,6 +13,7 @@ each class is not. *Therefore* means, counts, covariance and certificate are (ε
 together, where the neighbour's record may have any other class.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -144,11 +145,20 @@ def check_classes(classes: Sequence[Any]) -> list[Any]:
     names = [name.item() if isinstance(name, np.generic) else name for name in classes]
     if not names:
         raise ParameterError(f"{named('classes')} is empty: name the public list of classes")
-    if any(not isinstance(name, bool | int | float | str) for name in names):
-        raise ParameterError(f"{named('classes')} must be numbers or texts")
+    if not all(isinstance(name, bool | int | float | str) and _is_written(name) for name in names):
+        raise ParameterError(f"{named('classes')} must be finite numbers or texts")
     if len({label_of(name) for name in names}) < len(names):
         raise ParameterError(f"{named('classes')} names a class twice: {names}")
     return names
+
+
+def _is_written(name: Any) -> bool:
+    """Whether a certificate can name it: what is paid for must not fail there."""
+    try:
+        json.dumps(name, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _method(method: str, setting: Setting) -> Method:

@@ -37,6 +37,7 @@ from spdp.statistics.plan import OneShot, plan_one_shot, settle_mechanism, settl
 from spdp.statistics.records import Records
 from spdp.statistics.reference import Reference, check_reference
 from spdp.statistics.search import Found, Search
+from spdp.statistics.search.state import check_reach
 from spdp.statistics.sums import LatticeSum
 
 __all__ = ["private_mean", "release_sum"]
@@ -167,6 +168,7 @@ def private_mean(
         unit=source.unit,
     )
     if adapts:
+        check_reach(records.region)
         search = Search(records.held(account.key), account, records.region, chart, reference)
         return _adaptive(search, domain, chart)
     return _one_shot(shot, account, *records.total(), reference)

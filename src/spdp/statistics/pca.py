@@ -269,10 +269,11 @@ def private_pca(
     search = Axes(held, setting.account, setting.region, setting.chart)
     outside = search.ask_outside()
     found = search.find(int(count))
+    release = _publish(setting, found, outside)
     if few is not None:
         held_share = f"the components hold at least {found.trusted:.0%} of what the best would"
         warnings.warn(f"{few}; {held_share}", TooNoisy, stacklevel=2)
-    return _publish(setting, found, outside)
+    return release
 
 
 def _publish(setting: Setting, found: Principal, outside: Outside | None) -> Release:

@@ -24,6 +24,7 @@ from spdp.privacy.costs import Budget
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM
 from spdp.statistics.search.outside import Outside
+from spdp.statistics.search.state import check_reach
 
 __all__ = ["Setting", "prepare"]
 
@@ -109,6 +110,7 @@ def prepare(
     source = beside(as_source(X), person=groups, label=classes_of, x=covariates)
     chart = chart_of(metric, reference_point, source.parts)
     region = check_domain(domain).region(source.k, chart)
+    check_reach(region)
     chosen = engine_for(source, engine)
     account = Account(
         Budget.gaussian(epsilon, delta),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from spdp.charts import clip_to_ball
 from spdp.choices import Adjacency
 from spdp.engines import Held
+from spdp.errors import ParameterError
 from spdp.frame import Frame
 from spdp.kernels import Region
 from spdp.privacy.account import Account
@@ -21,7 +22,7 @@ from spdp.privacy.laws import weighted_chi2_law
 from spdp.queries import RECORD_NORM, DistanceSum, ExcessSum, VectorSum
 from spdp.statistics.search.outside import Outside
 
-__all__ = ["Excess", "Found", "State", "clip", "resolution"]
+__all__ = ["Excess", "Found", "State", "check_reach", "clip", "resolution"]
 
 Array = NDArray[np.float64]
 
@@ -30,12 +31,22 @@ SHARP_ENOUGH = 1500.0
 EXCESS_FACTOR, EXCESS_LEAST, EXCESS_MOST = 3.0, 0.03, 0.07  # share of μ²: factor/d
 # The same below a resolution at which the bound would else be mostly its noise.
 LOW, LOW_FROM, LOW_FACTOR, LOW_MOST = 8.0, 20, 8.0, 0.12  # up to it, from d dimensions on
+SHORTEST, LONGEST = 1e-50, 1e50  # radii whose fourth powers, noise included, are numbers
 REACH_SHARE, REACH = 0.008, 3.0  # share and reach (over the distance) of the second excess
 
 
 def resolution(n: float, d: int, mu: float) -> float:
     """n·μ/√d: twice a ball's radius over the rms noise of a mean in it."""
     return n * mu / sqrt(d)
+
+
+def check_reach(region: Region) -> None:
+    """Refuse, before anything is paid, a domain in which squares are no numbers."""
+    if not SHORTEST <= region.radius <= LONGEST:
+        raise ParameterError(
+            f"the domain's radius in this metric is {region.radius:.3g}; it must lie between "
+            f"{SHORTEST:g} and {LONGEST:g}"
+        )
 
 
 def clip(value: float, least: float, most: float) -> float:

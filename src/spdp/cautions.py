@@ -5,6 +5,7 @@ warning says no more than the release does.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from math import sqrt
 from typing import Any
 
@@ -13,10 +14,11 @@ from numpy.typing import NDArray
 
 from spdp.charts import Chart, chart_of
 from spdp.domain import domain_of
-from spdp.kernels import kernels_for
+from spdp.kernels import Region, kernels_for
 
 __all__ = ["COUNTED", "clearly_outside", "hopeless", "outside", "reach"]
 
+Array = NDArray[np.float64]
 Certificate = dict[str, Any]
 Values = Mapping[str, NDArray[Any]]
 
@@ -31,12 +33,15 @@ def clearly_outside(share: float, sd: float) -> bool:
     return share - CLEAR * sd > MANY
 
 
-def outside(values: Values, c: Certificate) -> str | None:
-    """That the domain does not fit the records (or persons), where that is plain."""
+def outside(values: Values, c: Certificate, at: Array | None = None) -> str | None:
+    """That the domain does not fit the records (or persons), where that is plain.
+
+    ``at`` is the vector of a released mean, for those who know it.
+    """
     found, many = c["outside"], "nearly all"
     if found is not None and clearly_outside(found["share"], found["sd"]):
         many = f"about {found['share']:.0%} of the"
-    elif not _at_far_edge(values, c):
+    elif not _at_far_edge(values, c, at):
         return None
     return (
         f"{many} {c['unit']}s lie outside the domain or at its edge, and were moved to it. Is the "
@@ -44,7 +49,7 @@ def outside(values: Values, c: Certificate) -> str | None:
     )
 
 
-def _at_far_edge(values: Values, c: Certificate) -> bool:
+def _at_far_edge(values: Values, c: Certificate, at: Array | None) -> bool:
     """Whether a released mean lies at the ball's surface, its error aside.
 
     A mean is there only if nearly all records are.
@@ -53,18 +58,29 @@ def _at_far_edge(values: Values, c: Certificate) -> bool:
         return False
     square = c["expected_squared_error"]
     error = c["error_bound"]["95%"] if square is None else sqrt(square)
-    chart, k = _chart(c), c["k"]
-    region = domain_of(c["domain"]).region(k, chart)
-    value = next(iter(values.values()))
-    if error >= SHARP * region.radius or value.shape[-2:] != (k, k):
+    (chart, region), value = _place(c), next(iter(values.values()))
+    if error >= SHARP * region.radius or value.shape[-2:] != (c["k"], c["k"]):
         return False
-    # no matrix of this chart counts as the centre: verification says what it is
-    (y,), _ = chart.vectors(value[None], region, kernels_for(value))
-    return float(np.linalg.norm(y - region.center)) > FAR * region.radius
+    if at is None:  # no matrix of this chart counts as the centre: verification says so
+        (at,), _ = chart.vectors(value[None], region, kernels_for(value))
+    return float(np.linalg.norm(at - region.center)) > FAR * region.radius
 
 
-def _chart(c: Certificate) -> Chart:
-    return chart_of(c["metric"], c["reference_point"], c["parts"])
+def _place(c: Certificate) -> tuple[Chart, Region]:
+    """The chart of a certificate and its domain there; usual ones are kept."""
+    domain, point = c["domain"], c["reference_point"]
+    if point is None and not any(isinstance(value, list) for value in domain.values()):
+        return _usual_place(tuple(domain.items()), c["k"], c["metric"], c["parts"])
+    chart = chart_of(c["metric"], point, c["parts"])
+    return chart, domain_of(domain).region(c["k"], chart)
+
+
+@lru_cache(maxsize=64)
+def _usual_place(
+    domain: tuple[tuple[str, Any], ...], k: int, metric: str, parts: int | None
+) -> tuple[Chart, Region]:
+    chart = chart_of(metric, parts=parts)
+    return chart, domain_of(dict(domain)).region(k, chart)
 
 
 def reach(c: Certificate) -> float | None:
@@ -75,7 +91,7 @@ def reach(c: Certificate) -> float | None:
     if c["domain"] is None or c["statistic"] not in MEANS:
         return None
     means = c["arrays"]["means"][0] if c["statistic"] == "class-means" else 1
-    return sqrt(means) * float(domain_of(c["domain"]).radius_for(c["k"], _chart(c)))
+    return sqrt(means) * float(_place(c)[1].radius)
 
 
 def hopeless(c: Certificate) -> str | None:

@@ -40,13 +40,14 @@ def publish(
     account: Account,
     value: Array | Values,
     error: Spec | Bound | None,
+    at: Array | None = None,
     **facts: Any,
 ) -> "Release":
     """A release of what an account answered, stored with its ledger's entry.
 
     ``value`` is an array, or several by name, the main one first. ``error`` is the law
     of its squared error, or a bound on its error; None where ``facts`` say what is
-    known of it.
+    known of it. ``at`` is the vector of a mean.
     """
     seed = account.random_state
     values = {name: numbers(array) for name, array in _named(value, {}).items()}
@@ -64,18 +65,19 @@ def publish(
         unit=None if account.unit is None else account.unit.value,
         **{"adjacency": account.adjacency.value, **_error_facts(error), **facts},
     )
-    release = Release(values, certificate.as_dict())
+    stated = certificate.as_dict()
+    release = Release(values, stated)
     if account.has_ledger:
         kept = release.values if len(release.values) > 1 else release.value
         account.keep(kept, release.certificate)
-    _warn(release)
+    _warn(values, stated, at)
     return release
 
 
-def _warn(release: "Release") -> None:
+def _warn(values: Values, stated: dict[str, Any], at: Array | None) -> None:
     """Say at the user's call what the release's own page says in red."""
-    c = release.certificate
-    told = {OutsideDomain: cautions.outside(release.values, c), Hopeless: cautions.hopeless(c)}
+    found = cautions.outside(values, stated, at), cautions.hopeless(stated)
+    told = dict(zip((OutsideDomain, Hopeless), found, strict=True))
     for kind, text in told.items():
         if text is not None:  # _warn, publish, a statistic's own publish, the statistic
             warnings.warn(text, kind, stacklevel=5)

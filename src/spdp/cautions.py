@@ -59,9 +59,11 @@ def _at_far_edge(values: Values, c: Certificate, at: Array | None) -> bool:
     square = c["expected_squared_error"]
     error = c["error_bound"]["95%"] if square is None else sqrt(square)
     (chart, region), value = _place(c), next(iter(values.values()))
-    if error >= SHARP * region.radius or value.shape[-2:] != (c["k"], c["k"]):
+    if error >= SHARP * region.radius:
         return False
-    if at is None:  # no matrix of this chart counts as the centre: verification says so
+    if at is None:  # what is no matrix of this chart lies nowhere: verification says so
+        if value.shape[-2:] != (c["k"], c["k"]) or value.dtype.kind not in chart.kinds:
+            return False
         (at,), _ = chart.vectors(value[None], region, kernels_for(value))
     return float(np.linalg.norm(at - region.center)) > FAR * region.radius
 
@@ -69,7 +71,7 @@ def _at_far_edge(values: Values, c: Certificate, at: Array | None) -> bool:
 def _place(c: Certificate) -> tuple[Chart, Region]:
     """The chart of a certificate and its domain there; usual ones are kept."""
     domain, point = c["domain"], c["reference_point"]
-    if point is None and not any(isinstance(value, list) for value in domain.values()):
+    if point is None and not any(isinstance(value, list | dict) for value in domain.values()):
         return _usual_place(tuple(domain.items()), c["k"], c["metric"], c["parts"])
     chart = chart_of(c["metric"], point, c["parts"])
     return chart, domain_of(domain).region(c["k"], chart)

@@ -147,14 +147,14 @@ def test_classes_that_do_not_differ_are_seldom_told_apart():
 
 def test_a_p_value_is_never_zero():
     """The law's tail underflows for classes that are far apart, but is positive."""
-    for shift, shown in ((1.0, "p < 2.2e-16, "), (0.0, "p = ")):
+    for shift, shown in ((1.0, ": p < 2.2e-16, "), (0.0, ": p = ")):
         X, y, _ = two_classes(shift, 0)
         release = private_difference(X, y, classes=(1, 0), random_state=0, **BUDGET)
         test = release.certificate["steps"][-1]["test"]
         tail = float(stats.chi2.sf(test["statistic"] / test["scale"], test["freedom"]))
         assert (tail == 0.0) == (shift == 1.0)
         assert release.values["p_value"] == test["p_value"] == max(tail, np.finfo(float).tiny)
-        assert facts(release.certificate)["test"].startswith(shown)
+        assert shown in facts(release.certificate)["test"]
 
 
 def test_a_difference_needs_two_public_classes(random_spd):

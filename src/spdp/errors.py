@@ -115,10 +115,10 @@ class TooNoisy(DataWarning):
 
 
 class Hopeless(TooNoisy):
-    """A release is no better than the domain's centre, which costs nothing.
+    """Nothing says that a release is nearer than the domain's centre, which is free.
 
-    Its bound on the error is no smaller than the domain; said from released and public
-    numbers only.
+    Its bound on the error is no smaller than the domain's radius; said from released
+    and public numbers only.
     """
 
 

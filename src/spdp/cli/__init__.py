@@ -101,7 +101,8 @@ def main() -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", DataWarning)
-            warnings.simplefilter("ignore", Hopeless)  # the table's row "worth" says so
+            if "--json" not in sys.argv:  # the table's row "worth" says so
+                warnings.simplefilter("ignore", Hopeless)
             warnings.showwarning = _warn
             code = app(standalone_mode=False)
     except Exception as error:

@@ -41,7 +41,7 @@ def verify(
         typer.Option(metavar="PUB", help="Public key (PEM) that must have signed it."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="List all checks, not those that failed alone.")
+        bool, typer.Option("--all", help="List every check; else those that passed are counted.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:

@@ -122,8 +122,8 @@ def out_of_reach(cells):
         return []
     former = some.mean_ratio("version 0.1", "full")
     return [
-        f"At {named(band)} version 0.1 lies at {former:.2f} times the full-shape oracle on the sets "
-        f"held out: {limit:g} of it would be {limit * former:.2f} times an oracle that spends "
+        f"At {named(band)} version 0.1 lies at {former:.2f} times the full-shape oracle on the "
+        f"sets held out: {limit:g} of it would be {limit * former:.2f} times an oracle that spends "
         "nothing to find mean, axes and radius, less than a search costs.",
         "",
     ]

@@ -97,7 +97,7 @@ def reach(c: Certificate) -> float | None:
 
 
 def hopeless(c: Certificate) -> str | None:
-    """That the bound is no smaller than how far the domain's centre, which is free, is."""
+    """That the domain's centre, which is free, is within the bound as well."""
     radius, bound = reach(c), c["error_bound"] or c["error_bound_within"]
     if radius is None or bound is None or bound["95%"] < radius:
         return None

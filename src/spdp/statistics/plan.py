@@ -3,12 +3,13 @@
 Noise, scale, error law.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from spdp.charts import LOGEUCLID, Chart
 from spdp.choices import Adjacency, Mechanism, Method, Noise, choose, positive_int, real
-from spdp.domain import Domain, check_domain
+from spdp.domain import KINDS, Domain, check_domain
 from spdp.errors import ParameterError, named
 from spdp.privacy.account import noise_scale
 from spdp.privacy.costs import Budget
@@ -61,7 +62,11 @@ class OneShot:
         return mean_law(self.noise is Noise.LAPLACE, d, unit, self.query.stretch)
 
     def expected_squared_error(self, n: float) -> float:
-        return mean_of(self.law(n))
+        return self._error_of_sum / n**2
+
+    @cached_property
+    def _error_of_sum(self) -> float:
+        return mean_of(self.law(1.0))
 
 
 def plan_one_shot(
@@ -81,6 +86,23 @@ def plan_one_shot(
     asks for pure differential privacy. With ``max_records`` a person counts by the
     number of their records up to that: what all count is then released too.
     """
+    asked = k, epsilon, delta, domain, mechanism, adjacency, chart, max_records
+    if type(domain) in KINDS.values():
+        with suppress(TypeError):  # what cannot be kept is told by name below
+            return _kept_plan(*asked)
+    return _plan(*asked)
+
+
+def _plan(
+    k: int,
+    epsilon: float,
+    delta: float,
+    domain: Domain,
+    mechanism: str,
+    adjacency: str,
+    chart: Chart,
+    max_records: int | None,
+) -> OneShot:
     wanted = choose(Mechanism, mechanism, "mechanism")
     neighbours = choose(Adjacency, adjacency, "adjacency")
     region = check_domain(domain).region(k, chart)
@@ -98,6 +120,10 @@ def plan_one_shot(
     if len(possible) == 1:
         return possible[0]
     return min(possible, key=lambda shot: shot.expected_squared_error(1.0))
+
+
+# Plans of the same public numbers, which many releases share.
+_kept_plan = lru_cache(maxsize=256, typed=True)(_plan)
 
 
 def settle_mechanism(mechanism: str, delta: float, ledger: Ledger | None) -> str:

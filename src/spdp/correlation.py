@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from spdp.kernels.base import SQRT2, Array, compose, upper_triangle
 
-__all__ = ["above", "correlation_of", "correlations"]
+__all__ = ["above", "correlation_of", "correlations", "hollow"]
 
 EPS = float(np.finfo(np.float64).eps)
 CLOSE = 1e-13  # ‖ln diag Expm(H + D)‖_∞ at which the iteration for D ends

@@ -119,3 +119,19 @@ def test_a_private_mean_of_correlations_is_one():
         )
         assert is_correlation_matrix(release.value)
         assert release.certificate["distance"] == "off-log"
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 7])
+def test_components_are_those_that_permutations_keep(k):
+    """What all entries share, what rows add, the rest: shrunk apart in a search."""
+    d = k * (k - 1) // 2
+    i, j = np.triu_indices(k, 1)
+    a = np.random.default_rng(k).standard_normal(k)
+    a -= a.mean()
+    parts = CHART.components(0.3 + a[i] + a[j])
+    assert [size for _, size in parts] == [size for size in (1, k - 1, d - k)[: k - 1] if size > 0]
+    np.testing.assert_allclose(parts[0].v, 0.3 + (k == 2) * (a[i] + a[j]), atol=1e-12)
+    if k > 2:
+        np.testing.assert_allclose(parts[1].v, a[i] + a[j], atol=1e-12)
+    for rest in parts[2:]:
+        np.testing.assert_allclose(rest.v, 0.0, atol=1e-12)

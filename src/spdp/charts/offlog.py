@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.blocks import matrix_stack
-from spdp.charts.base import Chart
+from spdp.charts.base import Chart, Component
 from spdp.charts.spectra import trace_ball
-from spdp.correlation import above, correlation_of, correlations
+from spdp.correlation import above, correlation_of, correlations, hollow
 from spdp.errors import ParameterError
 from spdp.geometry import logm
 from spdp.kernels import Kernels, Region, Status
@@ -102,21 +102,22 @@ class OffLog(Chart):
             )
         return self.ball(None, trace_ball(low, float(k), k)[1], k)
 
-    def blocks(self, k: int) -> list[Array]:
+    def components(self, v: Array) -> list[Component]:
         """What all entries share, what the rows add (H_ij = a_i + a_j), and the rest.
 
         These are the parts that a permutation of rows and columns keeps apart.
         """
-        if k < 2:
-            return [np.eye(0)]
+        d = v.shape[-1]
+        k = self.size(d)
+        shared = np.broadcast_to(v.mean(axis=-1, keepdims=True), v.shape) if d else v
+        if k < 3:
+            return [Component(shared, d)]
         i, j = upper_triangle(k)
-        rows = np.eye(k)[i] + np.eye(k)[j]  # (d, k); the sum of its columns is constant
-        shared = np.ones((len(i), 1)) / sqrt(len(i))
-        rows = rows - shared * (shared.T @ rows)
-        U, values, _ = np.linalg.svd(rows)
-        rank = int(np.count_nonzero(values > 0.5))
-        away = np.linalg.svd(np.hstack([shared, U[:, :rank]]))[0][:, rank + 1 :]
-        return [block for block in (shared, U[:, :rank], away) if block.shape[1]]
+        # as the a_i sum to zero, row i sums to (k − 2)·a_i
+        a = hollow(SQRT2 * (v - shared), k).sum(axis=-1) / (k - 2)
+        rows = a[..., i] + a[..., j]
+        parts = (shared, 1), (rows, k - 1), (v - shared - rows, d - k)
+        return [Component(part, size) for part, size in parts if size]
 
     def log_jacobian(self, M: Any) -> Any:
         r"""ln J of the map √2·Off C ↦ √2·Off Logm C.

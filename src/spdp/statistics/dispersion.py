@@ -41,9 +41,10 @@ from spdp.frame import Frame
 from spdp.privacy.account import Seed
 from spdp.privacy.bounds import UPPER, Bound, Number, along_one_axis
 from spdp.privacy.ledger import Ledger
+from spdp.publishing import publish
 from spdp.queries import RECORD_NORM, AbsoluteSum, SpreadSum
 from spdp.queries.spread import COUNTED
-from spdp.release import Release, publish
+from spdp.release import Release
 from spdp.statements import DISTANCES, SPREAD, TAKEN
 from spdp.statistics.counted import countable
 from spdp.statistics.population import population_bound

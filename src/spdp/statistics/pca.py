@@ -48,9 +48,10 @@ from spdp.frame import Frame
 from spdp.privacy.account import Seed
 from spdp.privacy.bounds import UPPER, Bound, Number
 from spdp.privacy.ledger import Ledger
+from spdp.publishing import publish
 from spdp.queries import MomentSum
 from spdp.queries.triangle import OFF_NOISE
-from spdp.release import Release, publish
+from spdp.release import Release
 from spdp.statements import PCA
 from spdp.statistics.counted import countable
 from spdp.statistics.population import population_bound

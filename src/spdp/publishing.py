@@ -4,13 +4,12 @@
 values only, and from public numbers; no function of the records is an argument.
 """
 
-import warnings
 from math import sqrt
 from typing import Any
 
 from spdp import cautions
 from spdp.certificate import STATED, Certificate, stated_bounds
-from spdp.errors import Hopeless, OutsideDomain
+from spdp.errors import Hopeless, OutsideDomain, warn
 from spdp.plain import numbers
 from spdp.privacy.account import Account
 from spdp.privacy.bounds import Bound
@@ -63,8 +62,8 @@ def _warn(values: Values, stated: dict[str, Any], at: Array | None) -> None:
     found = cautions.outside(values, stated, at), cautions.hopeless(stated)
     told = dict(zip((OutsideDomain, Hopeless), found, strict=True))
     for kind, text in told.items():
-        if text is not None:  # _warn, publish, a statistic's own publish, the statistic
-            warnings.warn(text, kind, stacklevel=5)
+        if text is not None:
+            warn(text, kind)
 
 
 def _error_facts(error: Spec | Bound | None) -> dict[str, Any]:

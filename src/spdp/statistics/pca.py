@@ -31,7 +31,6 @@ there is a warning only.)
 to the ellipsoid lowers variances: they are lower estimates.
 """
 
-import warnings
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -43,7 +42,7 @@ from spdp.certificate import COMPONENTS_TOO, mean_estimand
 from spdp.choices import real
 from spdp.domain import Domain
 from spdp.engines import Engine
-from spdp.errors import ParameterError, TooNoisy, named
+from spdp.errors import ParameterError, TooNoisy, named, warn
 from spdp.frame import Frame
 from spdp.privacy.account import Seed
 from spdp.privacy.bounds import UPPER, Bound, Number
@@ -273,7 +272,7 @@ def private_pca(
     release = _publish(setting, found, outside)
     if few is not None:
         held_share = f"the components hold at least {found.trusted:.0%} of what the best would"
-        warnings.warn(f"{few}; {held_share}", TooNoisy, stacklevel=2)
+        warn(f"{few}; {held_share}", TooNoisy)
     return release
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.choices import positive
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError, ParameterError, reason
 
 __all__ = ["DATASETS", "ImageSet", "load_images", "read_idx", "synthetic_spd"]
 
@@ -193,7 +193,7 @@ def _read(name: str, images: Path, labels: Path) -> ImageSet:
         raise
     except Exception as error:
         raise DataError(
-            f"{images}: cannot be read, it may be damaged or truncated ({error})"
+            f"{images}: cannot be read, it may be damaged or truncated ({reason(error)})"
         ) from None
     known = DATASETS[name]
     y = y.reshape(-1).astype(np.int64)[: len(X)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdp.choices import Unit
 from spdp.cli import options
-from spdp.errors import DataError, DataWarning, ParameterError, warn
+from spdp.errors import DataError, DataWarning, ParameterError, reason, warn
 
 if TYPE_CHECKING:
     from spdp.data import Source
@@ -127,6 +127,7 @@ def _client(address: str | None, workers: int | None) -> Iterator[Any]:
     try:
         client = Client(address, timeout="20s")
     except (OSError, ValueError) as error:
-        raise DataError(f"{address}: no Dask cluster can be reached there ({error})") from None
+        why = reason(error)
+        raise DataError(f"{address}: no Dask cluster can be reached there ({why})") from None
     with client:
         yield client

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spdp.errors import LedgerError
+from spdp.errors import LedgerError, reason
 from spdp.privacy.costs import pure_mu_estimate
 from spdp.privacy.ledger_journal import (
     check_alone,
@@ -139,7 +139,7 @@ class LedgerFile:
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
-            raise LedgerError(f"{self.path}: cannot be opened ({error.strerror})") from None
+            raise LedgerError(f"{self.path}: cannot be opened ({reason(error)})") from None
         return True
 
     def create(self, epsilon: float, delta: float) -> None:
@@ -164,8 +164,7 @@ class LedgerFile:
             with suppress(FileExistsError):  # whose budget it is will be compared next
                 os.link(draft, self.path)
         except (sqlite3.Error, OSError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise LedgerError(f"{self.path}: cannot be created ({reason})") from None
+            raise LedgerError(f"{self.path}: cannot be created ({reason(error)})") from None
         finally:
             for leftover in (draft, journal_of(draft)):
                 with suppress(OSError):

@@ -18,7 +18,7 @@ import numpy as np
 from spdp.blocks import Block, records_of
 from spdp.choices import Unit
 from spdp.data.source import Advice, Source, rows_per_block
-from spdp.errors import DataError, DataWarning, ParameterError, warn
+from spdp.errors import DataError, DataWarning, ParameterError, reason, warn
 
 __all__ = [
     "Format",
@@ -208,7 +208,7 @@ def reading(file: Path) -> Iterator[None]:
     except (DataError, ParameterError):
         raise
     except Exception as error:
-        message = f"{file}: cannot be read, it may be damaged or truncated ({error})"
+        message = f"{file}: cannot be read, it may be damaged or truncated ({reason(error)})"
         raise DataError(message) from None
 
 

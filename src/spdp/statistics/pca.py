@@ -44,6 +44,7 @@ from spdp.domain import Domain
 from spdp.engines import Engine
 from spdp.errors import ParameterError, TooNoisy, named, warn
 from spdp.frame import Frame
+from spdp.kernels.base import symmetric
 from spdp.privacy.account import Seed
 from spdp.privacy.bounds import UPPER, Bound, Number
 from spdp.privacy.ledger import Ledger
@@ -130,10 +131,9 @@ class Axes(Search):
         both = number.stretch**2 * (np.diag(noise) + upper / number.value)
         sampling = np.asarray(np.linalg.eigvalsh(both), np.float64)
         axes = np.eye(self.d) if self.axes is None else self.axes
-        turned = axes @ covariance @ axes.T
         return Principal(
             self.original(y),
-            0.5 * (turned + turned.T),
+            symmetric(axes @ covariance @ axes.T),
             _signed((axes @ vectors).T),
             variances,
             trusted,

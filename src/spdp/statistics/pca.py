@@ -56,9 +56,9 @@ from spdp.statements import PCA
 from spdp.statistics.counted import countable
 from spdp.statistics.population import population_bound
 from spdp.statistics.search import Search
-from spdp.statistics.search.outside import Outside
 from spdp.statistics.search.run import MAX_ROUNDS, ROUNDS_FROM, SHAPE_FROM
 from spdp.statistics.search.shape import cleaned
+from spdp.statistics.search.state import Outside
 from spdp.statistics.search.taken import SQUARE_SHARE, Taken, ask_taken, bounded
 from spdp.statistics.setting import Setting, prepare
 

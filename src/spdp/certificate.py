@@ -1,6 +1,6 @@
 """The certificate of a release: one versioned dataclass, its JSON, its seal.
 
-*Enforced.* A certificate is filled by :func:`spdp.release.publish` from an account,
+*Enforced.* A certificate is filled by :func:`spdp.publishing.publish` from an account,
 whose steps hold released values only, and from public numbers; no function of the
 records is an argument there. A seeded result is a simulation and is certified as not
 private.
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from spdp.choices import Unit
 from spdp.errors import DataError
+from spdp.privacy.bounds import Bound
 from spdp.statements import EXACT_LAW
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "mean_estimand",
     "population_estimand",
     "seal_of",
+    "stated_bounds",
     "strict_json",
 ]
 
@@ -242,3 +244,8 @@ def seal_of(values: Mapping[str, NDArray[Any]], certificate: dict[str, Any]) -> 
     plain = json.dumps(certificate, sort_keys=True, separators=(",", ":"), allow_nan=False)
     mark.update(plain.encode())
     return mark.hexdigest()
+
+
+def stated_bounds(bound: Bound) -> dict[str, float]:
+    """The bounds on the error that a certificate states."""
+    return {name: bound.at(level) for name, level in STATED.items()}

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.kernels.base import SQRT2, Array, compose, upper_triangle
+from spdp.kernels.base import SQRT2, Array, compose, symmetric, upper_triangle
 
 __all__ = ["above", "correlation_of", "correlations", "hollow"]
 
@@ -85,4 +85,4 @@ def unit_diagonal(H: Array) -> Array:
             break
         diagonal = diagonal - gap
     C, _ = correlations(compose(V, np.exp(w)))
-    return np.asarray(0.5 * (C + np.swapaxes(C, -1, -2)))
+    return np.asarray(symmetric(C))

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.choices import positive
-from spdp.errors import DataError, ParameterError
+from spdp.errors import DataError, ParameterError, reason
+from spdp.kernels.base import compose
 
 __all__ = ["DATASETS", "ImageSet", "load_images", "read_idx", "synthetic_spd"]
 
@@ -44,8 +45,7 @@ def synthetic_spd(
     # makes QR's orthogonal factor Haar-distributed
     Q *= np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None, :]
     w = rng.uniform(np.exp(-r), np.exp(r), (n, k))
-    X = (Q * w[:, None, :]) @ Q.transpose(0, 2, 1)
-    return np.asarray(0.5 * (X + X.transpose(0, 2, 1)))
+    return np.asarray(compose(Q, w))
 
 
 class ImageSet(NamedTuple):
@@ -193,7 +193,7 @@ def _read(name: str, images: Path, labels: Path) -> ImageSet:
         raise
     except Exception as error:
         raise DataError(
-            f"{images}: cannot be read, it may be damaged or truncated ({error})"
+            f"{images}: cannot be read, it may be damaged or truncated ({reason(error)})"
         ) from None
     known = DATASETS[name]
     y = y.reshape(-1).astype(np.int64)[: len(X)]

@@ -31,6 +31,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from spdp.choices import positive
 from spdp.domain import EigenvalueBounds, TraceBounds
 from spdp.errors import DataError, ParameterError
+from spdp.kernels.base import symmetric
 
 __all__ = ["CovarianceDescriptors", "covariance_descriptors", "descriptor_bounds", "paper_radius"]
 
@@ -174,8 +175,7 @@ class _Features:
         self._derivatives(I[:, 0] if self.channels == 1 else I.mean(axis=1), F[:, -6:])
         G = F.reshape(m, k, pixels)
         G[:, 2:] -= G[:, 2:].mean(axis=2, keepdims=True)
-        R = G @ G.transpose(0, 2, 1) / pixels
-        R = 0.5 * (R + R.transpose(0, 2, 1))
+        R = symmetric(G @ G.transpose(0, 2, 1) / pixels)
         R[:, range(k), range(k)] += self.eta
         return np.asarray(R)
 

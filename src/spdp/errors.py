@@ -6,7 +6,10 @@ spell it in their own words. So it is with an option that a message speaks of:
 :func:`named` marks it there.
 """
 
+import os
 import re
+import sys
+import warnings
 from collections.abc import Callable
 
 __all__ = [
@@ -23,8 +26,10 @@ __all__ = [
     "named",
     "reason",
     "spelt",
+    "warn",
 ]
 
+PACKAGE = os.path.join(os.path.dirname(__file__), "")
 SPELLINGS = {"ledger_key": "Ledger(path, key=...)"}
 # Characters for private use: they stand around an option's name, and in no text.
 OPEN, CLOSE = "\ue000", "\ue001"
@@ -45,6 +50,14 @@ def spelt(message: str, spell: Spell) -> str:
 def reason(error: Exception) -> str:
     """What went wrong with a file, without the system's number and the file's name."""
     return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+def warn(text: str, kind: type[Warning]) -> None:
+    """Warn at the line that called spdp, however deep in it this is said."""
+    frame, level = sys._getframe(1), 2  # 1 is the line below that warns
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, kind, stacklevel=level)
 
 
 def _in_python(name: str, value: str | None) -> str:

@@ -1,18 +1,22 @@
 r"""Flat geometries of symmetric positive definite (SPD) matrices.
 
 ``vecd ∘ logm`` is an isometry from SPD(k) with the log-Euclidean metric onto Euclidean
-R^d, d = k(k+1)/2, and ``log_cholesky`` one with the log-Cholesky metric: everything in
-this package rests on such a fact. Functions take arrays
-``(..., k, k)`` of float32 or float64 and return float64; results that are matrices are
-exactly symmetric. Invalid input raises :class:`~spdp.errors.InvalidMatrixError`, which
-names the first offending matrix by index.
+R^d, d = k(k+1)/2, ``log_cholesky`` one with the log-Cholesky metric, ``off_log`` one
+from full-rank correlation matrices with the off-log metric, d = k(k−1)/2: everything in
+this package rests on such a fact. Functions take arrays ``(..., k, k)`` of float32 or
+float64 and return float64, the log-Euclidean distance and mean also complex Hermitian
+matrices; results that are matrices are exactly symmetric, or Hermitian. Invalid input
+raises :class:`~spdp.errors.InvalidMatrixError`, which names the first offending matrix
+by index.
 
 References
 ----------
 V. Arsigny, P. Fillard, X. Pennec, N. Ayache, "Geometric means in a novel vector space
 structure on symmetric positive-definite matrices", SIAM J. Matrix Anal. Appl. 29
 (2007). Z. Lin, "Riemannian geometry of symmetric positive definite matrices via
-Cholesky decomposition", SIAM J. Matrix Anal. Appl. 40 (2019).
+Cholesky decomposition", SIAM J. Matrix Anal. Appl. 40 (2019). Y. Thanwerdas, X. Pennec,
+"Theoretically and computationally convenient geometries on full-rank correlation
+matrices", SIAM J. Matrix Anal. Appl. 43 (2022).
 """
 
 from typing import Any
@@ -258,6 +262,11 @@ def factor_of(v: Array) -> Array:
     return L
 
 
+def square(L: Array) -> Array:
+    """LLᵀ, exactly symmetric."""
+    return np.asarray(base.symmetric(L @ np.swapaxes(L, -1, -2)))
+
+
 def distance_logchol(X: ArrayLike, Y: ArrayLike, squared: bool = False) -> Any:
     """Log-Cholesky distance ‖log_cholesky X − log_cholesky Y‖; batch shapes broadcast.
 
@@ -288,8 +297,7 @@ def mean_logchol(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
     n = A.shape[-3]
     w = np.full(n, 1.0 / n) if sample_weight is None else _weights(sample_weight, n)
     L = factor_of(np.einsum("n,...nd->...d", w, log_cholesky(A)))
-    X = L @ np.swapaxes(L, -1, -2)
-    return np.asarray(0.5 * (X + np.swapaxes(X, -1, -2)))
+    return square(L)
 
 
 def off_log(X: ArrayLike) -> Array:

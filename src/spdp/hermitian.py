@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from spdp.faults import check_status
 from spdp.kernels import kernels_for
-from spdp.kernels.base import compose
+from spdp.kernels.base import compose, symmetric
 
 __all__ = ["doubled", "hermitian_expm", "hermitian_logm"]
 
@@ -17,17 +17,13 @@ def hermitian_logm(A: NDArray[Any]) -> NDArray[np.complex128]:
     L, status, smallest = kernels_for(A).logm(doubled(A.reshape(-1, *A.shape[-2:])))
     check_status(status, A, smallest)
     k = A.shape[-1]
-    return _hermitian(L[:, :k, :k] + 1j * L[:, k:, :k]).reshape(A.shape)
+    return np.asarray(symmetric(L[:, :k, :k] + 1j * L[:, k:, :k]).reshape(A.shape))
 
 
 def hermitian_expm(S: NDArray[Any]) -> NDArray[np.complex128]:
     """Matrix exponential of Hermitian matrices."""
     w, V = np.linalg.eigh(S)
     return np.asarray(compose(V, np.exp(w)))
-
-
-def _hermitian(S: NDArray[Any]) -> NDArray[np.complex128]:
-    return np.asarray(0.5 * (S + np.swapaxes(S, -1, -2).conj()))
 
 
 def doubled(X: NDArray[Any]) -> NDArray[Any]:

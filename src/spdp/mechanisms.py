@@ -40,8 +40,9 @@ from spdp.privacy.calibration import analytic_sigma, classical_sigma, laplace_sc
 from spdp.privacy.costs import Budget
 from spdp.privacy.laws import Spec, chi2_law, gamma_square_law, law_of
 from spdp.privacy.ledger import Ledger
+from spdp.publishing import publish
 from spdp.queries import Stated, stated_step
-from spdp.release import Release, publish
+from spdp.release import Release
 from spdp.statements import ASSUMED, EXACT_LAW, MOVED, SUMMARY
 
 __all__ = ["ExtrinsicGaussian", "RiemannianLaplace", "TangentGaussian"]

@@ -2,24 +2,20 @@
 
 import json
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp import cautions
-from spdp.certificate import STATED, Certificate, seal_of, strict_json
-from spdp.errors import DataError, Hopeless, OutsideDomain, ParameterError
+from spdp.certificate import Certificate, seal_of, strict_json
+from spdp.errors import DataError, ParameterError
 from spdp.plain import numbers
-from spdp.privacy.account import Account
 from spdp.privacy.bounds import POPULATION_FROM, Bound
 from spdp.privacy.events import event_of
-from spdp.privacy.laws import Spec, law_of, mean_of, quantiles
+from spdp.privacy.laws import law_of
 from spdp.release_files import CERTIFICATE, REPORT, MissingArray, npy_of, read_array, write_all
 from spdp.signature import check_signature
 from spdp.signature import sign as sign_seal
@@ -27,7 +23,7 @@ from spdp.synthesis import draw
 from spdp.verification import Check, checks
 from spdp.words import check_names
 
-__all__ = ["CERTIFICATE", "REPORT", "MissingArray", "Release", "publish"]
+__all__ = ["CERTIFICATE", "REPORT", "MissingArray", "Release", "by_name"]
 
 PLAIN = json.JSONEncoder(allow_nan=False)
 MEAN = "mean"  # name of the value of a mean
@@ -36,69 +32,7 @@ Array = NDArray[Any]  # of float64 numbers, or complex128 where matrices are Her
 Values = Mapping[str, Array]
 
 
-def publish(
-    account: Account,
-    value: Array | Values,
-    error: Spec | Bound | None,
-    at: Array | None = None,
-    **facts: Any,
-) -> "Release":
-    """A release of what an account answered, stored with its ledger's entry.
-
-    ``value`` is an array, or several by name, the main one first. ``error`` is the law
-    of its squared error, or a bound on its error; None where ``facts`` say what is
-    known of it. ``at`` is the vector of a mean.
-    """
-    seed = account.random_state
-    values = {name: numbers(array) for name, array in _named(value, {}).items()}
-    certificate = Certificate(
-        private=seed is None,
-        float_safe=seed is None,
-        mechanism=account.mechanism,
-        arrays={name: list(array.shape) for name, array in values.items()},
-        calibration=account.budget.calibration,
-        epsilon=account.budget.epsilon,
-        delta=account.budget.delta,
-        mu=account.mu_spent,
-        steps=account.steps,
-        seed=seed if seed is None or isinstance(seed, int) else "generator",
-        unit=None if account.unit is None else account.unit.value,
-        **{"adjacency": account.adjacency.value, **_error_facts(error), **facts},
-    )
-    stated = certificate.as_dict()
-    release = Release(values, stated)
-    if account.has_ledger:
-        kept = release.values if len(release.values) > 1 else release.value
-        account.keep(kept, release.certificate)
-    _warn(values, stated, at)
-    return release
-
-
-def _warn(values: Values, stated: dict[str, Any], at: Array | None) -> None:
-    """Say at the user's call what the release's own page says in red."""
-    found = cautions.outside(values, stated, at), cautions.hopeless(stated)
-    told = dict(zip((OutsideDomain, Hopeless), found, strict=True))
-    for kind, text in told.items():
-        if text is not None:  # _warn, publish, a statistic's own publish, the statistic
-            warnings.warn(text, kind, stacklevel=5)
-
-
-def _error_facts(error: Spec | Bound | None) -> dict[str, Any]:
-    """What a certificate states of an error, from its law or its bound."""
-    if error is None:
-        return {"error_bound": None}
-    if isinstance(error, Bound):
-        return {"error_bound_parts": error.describe(), "error_bound": stated_bounds(error)}
-    squares = quantiles(error)
-    return {
-        "expected_squared_error": mean_of(error),
-        "squared_error_quantiles": squares,
-        "squared_error_law": error,
-        "error_bound": {level: sqrt(squares[level]) for level in STATED},
-    }
-
-
-def _named(value: Array | Values, certificate: Mapping[str, Any]) -> Values:
+def by_name(value: Array | Values, certificate: Mapping[str, Any]) -> Values:
     """Values by name: an only one has the name that its certificate gives it."""
     name = next(iter(certificate.get("arrays") or [MEAN]))
     return value if isinstance(value, Mapping) else {name: value}
@@ -122,11 +56,6 @@ def _checked(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}")
     return confidence
-
-
-def stated_bounds(bound: Bound) -> dict[str, float]:
-    """The bounds on the error that a certificate states."""
-    return {name: bound.at(level) for name, level in STATED.items()}
 
 
 class Release:
@@ -167,7 +96,7 @@ class Release:
         signature: dict[str, str] | None = None,
     ) -> None:
         self.__dict__["_values"] = {
-            name: _frozen(array) for name, array in _named(value, certificate).items()
+            name: _frozen(array) for name, array in by_name(value, certificate).items()
         }
         # text cannot be changed by whoever holds a part of it; nor can it hold a NaN
         self.__dict__["_certificate"] = PLAIN.encode(certificate)

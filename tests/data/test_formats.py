@@ -523,3 +523,11 @@ def test_missing_extras_are_asked_for_by_name(tmp_path, monkeypatch, module, nam
     assert f"needs {module}; install it with: pip install 'spdp[{extra}]'" in refusal(
         tmp_path / name
     )
+
+
+def test_what_the_system_refused_is_told_without_its_number(tmp_path):
+    file = tmp_path / "gone.npy"
+    with pytest.raises(DataError) as told, base.reading(file):
+        file.open()
+    assert str(told.value).endswith("truncated (No such file or directory)")
+    assert str(told.value).count("gone.npy") == 1

@@ -480,7 +480,19 @@ def test_a_path_is_no_ledger():
             ask()
 
 
-def test_a_disk_that_fills_after_the_payment_does_not_take_the_release(ledger, monkeypatch):
+PAID = {"epsilon": 0.5, "delta": 1e-6}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda ledger: spdp.private_mean(X, ledger=ledger, method="oneshot", **OPTIONS, **PAID),
+        lambda ledger: spdp.TangentGaussian(1.0, **PAID).release(X[0], ledger=ledger),
+        lambda ledger: spdp.PrivateFrechetMean(ledger=ledger, **OPTIONS, **PAID).fit(X).release_,
+    ],
+    ids=["statistic", "mechanism", "estimator"],
+)
+def test_a_disk_that_fills_after_the_payment_does_not_take_the_release(ledger, monkeypatch, made):
     """A limit on the size of files stands in for the disk."""
     draw, limits = noise.gaussian, resource.getrlimit(resource.RLIMIT_FSIZE)
 
@@ -490,10 +502,9 @@ def test_a_disk_that_fills_after_the_payment_does_not_take_the_release(ledger, m
 
     monkeypatch.setattr(noise, "gaussian", fill)
     spent = r"entry 1 was paid for, and its result was not stored.*the only copy: save it"
-    options = {"epsilon": 0.5, "delta": 1e-6, "method": "oneshot", **OPTIONS}
     try:
         with pytest.warns(NotKept, match=spent) as told:
-            release = spdp.private_mean(X, ledger=ledger, **options)
+            release = made(ledger)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert told[0].filename == __file__

@@ -18,7 +18,7 @@ from spdp.privacy import noise
 from spdp.privacy.account import Account
 from spdp.privacy.costs import Budget, pure_mu
 from spdp.privacy.ledger import BudgetExceeded, Ledger, LedgerError
-from spdp.privacy.ledger_file import Result, checksum
+from spdp.privacy.ledger_book import Result, checksum
 from spdp.privacy.owner import Owner
 
 KEY = b"a key of sixteen bytes, or more"

@@ -23,10 +23,10 @@ from spdp import (
     private_pca,
     private_regression,
 )
+from spdp.certificate import stated_bounds
 from spdp.datasets import synthetic_spd
 from spdp.privacy.bounds import Bound
 from spdp.privacy.laws import mean_of, quantiles
-from spdp.release import stated_bounds
 from spdp.verification import checks, says
 
 N = 3000

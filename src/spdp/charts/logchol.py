@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from spdp.charts.base import Chart, Component, diagonal_components
 from spdp.charts.spectra import trace_ball
-from spdp.geometry import factor_of, log_cholesky, vector_of
+from spdp.geometry import factor_of, log_cholesky, square, vector_of
 from spdp.kernels import Kernels, Region, Status, dimension, size_of
 from spdp.kernels.base import Array, Codes, rank_tolerance, rounding, working_dtype
 from spdp.kernels.reference import LN2, blocks, prepare
@@ -122,12 +122,6 @@ class LogCholesky(Chart):
         logs = self.vector(M)[..., : np.shape(M)[-1]]
         k = logs.shape[-1]
         return -(k + 0.25 * k * (k - 1)) * log(2.0) - logs @ np.arange(k + 1.0, 1.0, -1.0)
-
-
-def square(L: Array) -> Array:
-    """LLᵀ, exactly symmetric."""
-    X = L @ np.swapaxes(L, -1, -2)
-    return np.asarray(0.5 * (X + np.swapaxes(X, -1, -2)))
 
 
 def factor_vectors(X: NDArray[Any]) -> tuple[Array, Codes]:

@@ -29,7 +29,7 @@ from spdp.charts.base import Chart, Component
 from spdp.charts.spectra import trace_ball
 from spdp.correlation import above, correlation_of, correlations, hollow
 from spdp.errors import ParameterError
-from spdp.geometry import logm
+from spdp.geometry import logm, off_log
 from spdp.kernels import Kernels, Region, Status
 from spdp.kernels.base import SQRT2, Array, Codes, upper_triangle
 
@@ -58,9 +58,7 @@ class OffLog(Chart):
         return np.ascontiguousarray(Y[:, X.shape[1] :]), status
 
     def vector(self, M: Any) -> Array:
-        A = matrix_stack(M)
-        C, _ = correlations(A.reshape(-1, *A.shape[-2:]))
-        return above(logm(C.reshape(A.shape)))
+        return off_log(M)
 
     def representable(self, v: Array) -> Array:
         """The vector itself, unless no matrix of float64 numbers has it.

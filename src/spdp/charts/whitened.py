@@ -20,7 +20,7 @@ from spdp.charts.logeuclid import LogEuclidean
 from spdp.errors import ParameterError, named
 from spdp.geometry import expm, logm, vecd
 from spdp.kernels import Kernels, Region, Status
-from spdp.kernels.base import Array, Codes, Ints, invvecd
+from spdp.kernels.base import Array, Codes, Ints, invvecd, symmetric
 from spdp.kernels.reference import prepare
 
 __all__ = ["Whitened"]
@@ -57,7 +57,7 @@ class Whitened(LogEuclidean):
         A, exponent, _, status = prepare(X)
         with np.errstate(over="ignore"):  # what leaves the range of its dtype is not finite
             B = self.inverse_root @ A @ self.inverse_root
-            B = np.ldexp(0.5 * (B + B.transpose(0, 2, 1)), exponent[:, None, None])
+            B = np.ldexp(symmetric(B), exponent[:, None, None])
             B[status != Status.OK] = np.nan
             return B.astype(X.dtype), status
 
@@ -90,7 +90,7 @@ class Whitened(LogEuclidean):
         logm(M)  # raises, naming the matrix, for what is not SPD
         self._check(np.shape(M)[-1])
         B = self.inverse_root @ np.asarray(M, dtype=np.float64) @ self.inverse_root
-        return vecd(logm(0.5 * (B + np.swapaxes(B, -1, -2))))
+        return vecd(logm(symmetric(B)))
 
     def representable(self, v: Array) -> Array:
         """As without a point; then eigenvalues that float64 resolves, mapped back.
@@ -113,12 +113,11 @@ class Whitened(LogEuclidean):
         return self._back(self.representable(v))
 
     def _back(self, v: Array) -> Array:
-        X = self.root @ expm(invvecd(v)) @ self.root
-        return np.asarray(0.5 * (X + np.swapaxes(X, -1, -2)))
+        return np.asarray(symmetric(self.root @ expm(invvecd(v)) @ self.root))
 
     def log_jacobian(self, M: Any) -> Any:
         """That of the whitened matrix, and (k + 1)/2·ln det C⁻¹ for whitening."""
         B = self.inverse_root @ np.asarray(M, dtype=np.float64) @ self.inverse_root
         k = len(self.point)
         whitening = -0.5 * (k + 1) * float(np.trace(logm(self.point)))
-        return super().log_jacobian(0.5 * (B + np.swapaxes(B, -1, -2))) + whitening
+        return super().log_jacobian(symmetric(B)) + whitening

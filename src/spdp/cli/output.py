@@ -180,8 +180,7 @@ class Output:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            why = error.strerror or str(error)
-            raise DataError(f"{path}: cannot be written to ({why})") from None
+            raise DataError(f"{path}: cannot be written to ({reason(error)})") from None
 
     def write(self, release: "Release", ledger: "Ledger | None" = None) -> list[Path]:
         """Write a release and give the files, or say how to get it again."""
@@ -224,7 +223,7 @@ def write_page(file: Path, page: str) -> None:
     try:
         file.write_text(page, encoding="utf-8")
     except OSError as error:
-        raise DataError(f"{file}: cannot be written ({error.strerror})") from None
+        raise DataError(f"{file}: cannot be written ({reason(error)})") from None
 
 
 def row_names(text: str | None) -> list[str] | None:

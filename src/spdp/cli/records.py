@@ -5,11 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from warnings import warn
 
 from spdp.choices import Unit
 from spdp.cli import options
-from spdp.errors import DataError, DataWarning, ParameterError
+from spdp.errors import DataError, DataWarning, ParameterError, reason, warn
 
 if TYPE_CHECKING:
     from spdp.data import Source
@@ -111,7 +110,6 @@ def _ask_about_folders(source: "Source", files: Sequence[Path]) -> None:
             f"{files[0]}: {count:,} files of many records, each taken for a person's; "
             "pass --per-file if each file is one person, --unit record if all is well",
             DataWarning,
-            stacklevel=2,
         )
 
 
@@ -129,6 +127,7 @@ def _client(address: str | None, workers: int | None) -> Iterator[Any]:
     try:
         client = Client(address, timeout="20s")
     except (OSError, ValueError) as error:
-        raise DataError(f"{address}: no Dask cluster can be reached there ({error})") from None
+        why = reason(error)
+        raise DataError(f"{address}: no Dask cluster can be reached there ({why})") from None
     with client:
         yield client

@@ -50,10 +50,7 @@ def beside(source: Source, **columns: Any) -> Source:
     given |= {name: given[name].entries for name in files}
     arrays = {name: _column(source, name, column) for name, column in given.items()}
     chunks = _zipped_chunks(source, arrays)
-    wider = source.with_columns(given, lambda: _zipped(source, arrays), chunks)
-    if files:
-        wider.origins = source.origins | files
-    return wider
+    return source.with_columns(given, lambda: _zipped(source, arrays), chunks, files)
 
 
 def owned(source: Source, **owner: Any) -> Source:
@@ -92,6 +89,7 @@ def _unusable(source: Source) -> Source:
         columns=source.columns,
         record=source.record,
         advise=lambda i: Advice("the file holds no records"),
+        origins=source.origins,
     )
 
 

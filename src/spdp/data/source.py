@@ -5,7 +5,7 @@ the records, the persons they are of or their labels, travels with the blocks.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import accumulate
 from mmap import mmap
@@ -74,12 +74,12 @@ class Source:
     advise : callable, optional
         ``advise(i)`` is the :class:`Advice` that goes with an error about record i. It
         may look at the data: it is asked where such errors are raised, never else.
-    origins : dict
-        Files that columns were read from, for messages: name of a column to name.
     device : bool
         Whether its blocks lie on a GPU.
     memory : int
         Bytes of its records where they lie in memory anyway; 0 for files.
+    origins : dict, optional
+        Files that columns were read from, for messages: name of a column to name.
     """
 
     def __init__(
@@ -99,6 +99,7 @@ class Source:
         advise: Callable[[int], Advice] | None = None,
         device: bool = False,
         memory: int = 0,
+        origins: Mapping[str, str] | None = None,
     ) -> None:
         self._read = read
         self.k = k
@@ -114,7 +115,7 @@ class Source:
         self.advise = advise or (lambda i: Advice())
         self.device = device
         self.memory = memory
-        self.origins: dict[str, str] = {}
+        self.origins = dict(origins or {})
         self._started = False
 
     def __repr__(self) -> str:
@@ -150,11 +151,19 @@ class Source:
     __iter__ = blocks
 
     def with_columns(
-        self, names: Iterable[str], read: Read, chunks: Sequence[Any] | None
+        self,
+        names: Iterable[str],
+        read: Read,
+        chunks: Sequence[Any] | None,
+        origins: Mapping[str, str] | None = None,
     ) -> "Source":
-        """The same records, read so that more columns stand beside them."""
+        """The same records, read so that more columns stand beside them.
+
+        ``origins`` are the files that some of these were read from.
+        """
         wider = copy(self)
         wider.columns = (*self.columns, *names)
+        wider.origins = {**self.origins, **(origins or {})}
         wider._read, wider.chunks, wider._started = read, chunks, False
         return wider
 
@@ -220,6 +229,7 @@ def chain(parts: Sequence[Source]) -> Source:
         columns=first.columns,
         record=first.record,
         advise=_by_part(parts),
+        origins=_shared([part.origins for part in parts]),
     )
 
 
@@ -244,6 +254,15 @@ def _by_part(parts: Sequence[Source]) -> Callable[[int], Advice]:
 
 def _joined(lists: list[Sequence[Any] | None]) -> list[Any] | None:
     return None if None in lists else [item for some in lists for item in some or ()]
+
+
+def _shared(origins: list[dict[str, str]]) -> dict[str, str]:
+    """Files that are the same for all parts: no other may be named for any record."""
+    return {
+        name: file
+        for name, file in origins[0].items()
+        if all(other.get(name) == file for other in origins)
+    }
 
 
 def _widest(dtypes: list[np.dtype[Any] | None]) -> np.dtype[Any] | None:

@@ -11,13 +11,12 @@ threads.
 """
 
 import os
-import warnings
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from spdp.errors import ParameterError, SlowBuild
+from spdp.errors import ParameterError, SlowBuild, warn
 from spdp.kernels.base import (
     PRODUCT_NORM,
     RECORD_NORM,
@@ -80,11 +79,10 @@ def _say_slow(error: ImportError) -> None:
         return
     missing = find_spec("spdp.kernels._native") is None
     why = "was built without a C++ compiler" if missing else f"cannot load its kernels ({error})"
-    warnings.warn(
+    warn(
         f"spdp {why} and runs on NumPy: the same guarantee, but {SLOWER}. Install GCC or Clang "
         "and reinstall spdp; or SPDP_KERNELS=numpy chooses NumPy without this warning.",
         SlowBuild,
-        stacklevel=2,
     )
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "invvecd",
     "own_kernels",
     "size_of",
+    "symmetric",
     "vecd",
     "working_dtype",
 ]
@@ -244,4 +245,9 @@ def _unfolding(k: int) -> tuple[NDArray[np.intp], Array]:
 def compose(V: NDArray[Any], values: Array) -> Any:
     """V diag(values) Vᴴ, exactly symmetric; Hermitian where V is complex."""
     S = (V * values[..., None, :]) @ np.swapaxes(V, -1, -2).conj()
+    return symmetric(S)
+
+
+def symmetric(S: NDArray[Any]) -> Any:
+    """½(S + Sᴴ), exactly symmetric; Hermitian where S is complex."""
     return np.asarray(0.5 * (S + np.swapaxes(S, -1, -2).conj()))

@@ -29,7 +29,6 @@ composition of μᵢ-GDP answers is μ-GDP with μ² = Σ μᵢ² (Dong, Roth, S
 P(q) ∝ exp(−‖q‖/s) is ε-DP by the triangle inequality.
 """
 
-import warnings
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import inf, nextafter, sqrt
@@ -39,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.choices import Adjacency, Noise, Unit
-from spdp.errors import LedgerError, NotKept, ParameterError
+from spdp.errors import LedgerError, NotKept, ParameterError, warn
 from spdp.privacy import noise
 from spdp.privacy.costs import Budget, mu_upward
 from spdp.privacy.ledger import Ledger, check_ledger
@@ -231,7 +230,7 @@ class Account:
                 self._ledger.store(self._entry, value, certificate)
             except LedgerError as error:
                 advice = "this release is the only copy: save it"
-                warnings.warn(f"{error}; {advice}", NotKept, stacklevel=5)
+                warn(f"{error}; {advice}", NotKept)
 
     def _gaussian(
         self, query: Priced, sensitivity: int, exact: NDArray[np.int64], share: float

@@ -5,7 +5,7 @@ refused if the total would exceed the budget (:mod:`spdp.privacy.balance`: the
 composition and why it holds). A crash afterwards loses budget, never privacy: an entry
 whose process ended without storing a result is marked lost, and nothing is ever drawn
 for an existing entry. The budget is fixed at creation; changing it is a separate,
-logged act. A damaged file is refused (:mod:`spdp.privacy.ledger_file`).
+logged act. A damaged file is refused (:mod:`spdp.privacy.ledger_book`).
 
 *Adjacency.* The budget is for replacement of one record. What a release under another
 adjacency costs is computed where its queries are known, by the

@@ -1,29 +1,19 @@
-r"""A ledger's file: what was paid is in it before anything is drawn, and stays.
+"""A ledger's file: what was paid is in it before anything is drawn, and stays.
 
 *Enforced.* A change is one IMMEDIATE transaction on an SQLite database, on disk when it
-returns. Whoever opens the file first checks it: that it has a ledger's tables and no
-others, that every number lies in its range, that a pure release costs no less than its
-ε says, and that budget, acts and entries have the checksum stored with them. Results
-have one each, checked when they are read. Whatever fails is a :class:`LedgerError`.
-What a killed process left is undone where nothing was paid since, and refused elsewhere
-(:mod:`spdp.privacy.ledger_journal`).
-
-*Assumed.* Checksums (SHA-256, without a key) detect accidents and naive edits, not
-somebody who computes them anew.
+returns. Whoever opens the file first checks it (:mod:`spdp.privacy.ledger_book`); what
+fails is a :class:`LedgerError`. What a killed process left is undone where nothing was
+paid since, and refused elsewhere (:mod:`spdp.privacy.ledger_journal`).
 """
 
-import hashlib
-import math
 import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from spdp.errors import LedgerError
-from spdp.privacy.costs import pure_mu_estimate
+from spdp.errors import LedgerError, reason
+from spdp.privacy.ledger_book import SCHEMA, Book, Terms, checksum, now
 from spdp.privacy.ledger_journal import (
     check_alone,
     check_journal,
@@ -33,9 +23,8 @@ from spdp.privacy.ledger_journal import (
     mark,
     version_of,
 )
-from spdp.privacy.owner import Owner
 
-__all__ = ["Book", "Entry", "LedgerFile", "Result", "Terms"]
+__all__ = ["LedgerFile"]
 
 APPLICATION = 0x53504450  # "SPDP"
 VERSION = 3
@@ -47,81 +36,6 @@ PATIENCE = 120.0  # seconds to wait for other processes' transactions
 # also syncs the directory: a journal that a power failure brought back would undo a
 # payment whose noise was drawn already.
 SETTINGS = ("PRAGMA journal_mode = DELETE", "PRAGMA synchronous = EXTRA")
-
-SCHEMA = (
-    """CREATE TABLE budget (
-    id INTEGER PRIMARY KEY CHECK (id = 1),
-    epsilon REAL NOT NULL CHECK (epsilon > 0 AND epsilon < 9e999),
-    delta REAL NOT NULL CHECK (delta >= 0 AND delta < 1),
-    created TEXT NOT NULL,
-    fingerprint TEXT,
-    checksum TEXT NOT NULL CHECK (length(checksum) = 64)
-) STRICT""",
-    """CREATE TABLE acts (
-    id INTEGER PRIMARY KEY CHECK (id > 0),
-    created TEXT NOT NULL,
-    what TEXT NOT NULL
-) STRICT""",
-    """CREATE TABLE entries (
-    id INTEGER PRIMARY KEY CHECK (id > 0),
-    created TEXT NOT NULL,
-    label TEXT,
-    mechanism TEXT NOT NULL,
-    mu REAL NOT NULL CHECK (mu > 0 AND mu < 9e999),
-    pure REAL CHECK (pure > 0 AND pure < 9e999),
-    unit TEXT CHECK (unit IN ('record', 'voxel', 'person'))
-) STRICT""",
-    """CREATE TABLE results (
-    id INTEGER PRIMARY KEY REFERENCES entries (id),
-    state TEXT NOT NULL CHECK (state IN ('pending', 'done', 'lost')),
-    origin TEXT NOT NULL,
-    pid INTEGER NOT NULL,
-    started INTEGER,
-    claim TEXT NOT NULL,
-    value TEXT CHECK ((value IS NOT NULL) = (state = 'done')),
-    certificate TEXT CHECK ((certificate IS NOT NULL) = (state = 'done')),
-    checksum TEXT NOT NULL CHECK (length(checksum) = 64)
-) STRICT""",
-)
-
-
-class Terms(NamedTuple):
-    """The budget, since when it is, and the data it is for."""
-
-    epsilon: float
-    delta: float
-    created: str
-    fingerprint: str | None
-
-
-class Entry(NamedTuple):
-    """What one release cost; never changed."""
-
-    id: int
-    created: str
-    label: str | None
-    mechanism: str
-    mu: float
-    pure: float | None
-    unit: str | None  # whose data the cost is for; None for a stated summary
-
-
-class Result(NamedTuple):
-    """What became of an entry, who holds it, and the hash of that holder's token."""
-
-    id: int
-    state: str
-    origin: str
-    pid: int
-    started: int | None
-    claim: str
-    value: str | None
-    certificate: str | None
-
-    @property
-    def owner(self) -> Owner:
-        """The process that paid."""
-        return Owner(self.origin, self.pid, self.started)
 
 
 class LedgerFile:
@@ -139,7 +53,7 @@ class LedgerFile:
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
-            raise LedgerError(f"{self.path}: cannot be opened ({error.strerror})") from None
+            raise LedgerError(f"{self.path}: cannot be opened ({reason(error)})") from None
         return True
 
     def create(self, epsilon: float, delta: float) -> None:
@@ -164,8 +78,7 @@ class LedgerFile:
             with suppress(FileExistsError):  # whose budget it is will be compared next
                 os.link(draft, self.path)
         except (sqlite3.Error, OSError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise LedgerError(f"{self.path}: cannot be created ({reason})") from None
+            raise LedgerError(f"{self.path}: cannot be created ({reason(error)})") from None
         finally:
             for leftover in (draft, journal_of(draft)):
                 with suppress(OSError):
@@ -174,7 +87,7 @@ class LedgerFile:
     @contextmanager
     def open(
         self, write: bool = False, thorough: bool = False, failed: str = "nothing was released"
-    ) -> Iterator["Book"]:
+    ) -> Iterator[Book]:
         """The file's contents, checked; with ``write``, in a transaction of its own.
 
         An exception inside undoes it. ``thorough`` checks SQLite's own structures, too.
@@ -215,133 +128,3 @@ class LedgerFile:
                 f"{self.path}: written by an unpublished version of spdp (format {version}, "
                 f"this one reads {VERSION}); create a new ledger with what is left of its budget"
             )
-
-
-class Book:
-    """An open ledger: its contents, checked, and the changes that it takes."""
-
-    def __init__(self, db: sqlite3.Connection, path: Path, thorough: bool, failed: str) -> None:
-        self._db, self._path, self._failed = db, path, failed
-        if thorough and (found := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-            raise self.damaged(found)
-        tables = db.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
-        if tables != [(statement,) for statement in SCHEMA]:
-            raise self.damaged("its tables are not those of a ledger")
-        budgets = db.execute("SELECT * FROM budget").fetchall()
-        if len(budgets) != 1:
-            raise self.damaged(f"it has {len(budgets)} budgets")
-        self.terms = Terms(*budgets[0][1:-1])
-        self.acts = db.execute("SELECT * FROM acts ORDER BY id").fetchall()
-        self._rows = db.execute("SELECT * FROM entries ORDER BY id").fetchall()
-        self._sum = checksum(self.terms, self.acts, self._rows)
-        self._check_ranges()
-        if self._sum.hexdigest() != budgets[0][-1]:
-            raise self.damaged("its checksum does not agree with its entries")
-
-    def damaged(self, what: str) -> LedgerError:
-        """The error for a file that is not as it was written."""
-        return LedgerError(
-            f"{self._path}: damaged or edited ({what}); {self._failed}, and nothing can be "
-            "released until a copy that has every entry takes its place"
-        )
-
-    def _check_ranges(self) -> None:
-        """Costs that can be added up, whatever wrote them."""
-        epsilon, delta, *_ = self.terms
-        if not (_is_positive(epsilon) and type(delta) is float and 0 <= delta < 1):
-            raise self.damaged(f"its budget is epsilon = {epsilon!r}, delta = {delta!r}")
-        for place, entry in enumerate(self._rows, start=1):
-            number, *_, mu, pure, _ = entry
-            if number != place:
-                raise self.damaged(f"entry {place} is missing")
-            if not (_is_positive(mu) and (pure is None or _is_positive(pure))):
-                raise self.damaged(f"entry {place} costs mu = {mu!r}, epsilon = {pure!r}")
-        pure_rows = [row for row in self._rows if row[5] is not None]
-        if pure_rows:
-            least = pure_mu_estimate([row[5] for row in pure_rows]) * (1 - 1e-12)
-            for row, mu in zip(pure_rows, least, strict=True):
-                if row[4] < mu:
-                    raise self.damaged(f"entry {row[0]} costs less than its epsilon")
-
-    @property
-    def entries(self) -> list[Entry]:
-        """All entries, oldest first."""
-        return [Entry(*row) for row in self._rows]
-
-    @property
-    def costs(self) -> tuple[list[float], list[float | None]]:
-        """μ of every entry, and the ε of the pure ones."""
-        return [row[4] for row in self._rows], [row[5] for row in self._rows]
-
-    @property
-    def unit(self) -> str | None:
-        """Whose data this account is for; None while nobody said."""
-        return next((row[6] for row in self._rows if row[6] is not None), None)
-
-    def pay(
-        self,
-        mechanism: str,
-        label: str | None,
-        mu: float,
-        pure: float | None,
-        unit: str | None,
-        claim: str,
-    ) -> int:
-        """Add an entry, pending, and return its number."""
-        last = self._rows[-1][1] if self._rows else ""
-        # clocks may differ; the order is that of the numbers
-        entry = Entry(len(self._rows) + 1, max(now(), last), label, mechanism, mu, pure, unit)
-        self._sum.update(_text(entry))
-        self._db.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", entry)
-        self._db.execute("UPDATE budget SET checksum = ?", (self._sum.hexdigest(),))
-        self.conclude(Result(entry.id, "pending", *Owner.current(), claim, None, None))
-        return entry.id
-
-    def agree(self, terms: Terms, what: str) -> None:
-        """Change the terms: an act of its own, recorded in words."""
-        act = (len(self.acts) + 1, now(), what)
-        self._db.execute("INSERT INTO acts VALUES (?, ?, ?)", act)
-        total = checksum(terms, [*self.acts, act], self._rows).hexdigest()
-        self._db.execute(
-            "UPDATE budget SET epsilon = ?, delta = ?, created = ?, fingerprint = ?, checksum = ?",
-            (*terms, total),
-        )
-
-    def results(self, where: str = "TRUE", *values: Any) -> list[Result]:
-        """What became of the entries, in their order, checked."""
-        rows = self._db.execute(f"SELECT * FROM results WHERE {where} ORDER BY id", values)
-        results = []
-        for *row, stored in rows:
-            result = Result(*row)
-            if checksum(result).hexdigest() != stored:
-                raise self.damaged(f"the result of entry {result.id}")
-            results.append(result)
-        return results
-
-    def conclude(self, result: Result) -> None:
-        """Say what became of an entry."""
-        row = (*result, checksum(result).hexdigest())
-        self._db.execute("REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-
-
-def now() -> str:
-    """The time as it is written into a ledger."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def checksum(first: tuple[Any, ...], *lists: list[Any]) -> Any:
-    """SHA-256 of rows, to which more may be added."""
-    total = hashlib.sha256(_text(first))
-    for rows in lists:
-        for row in rows:
-            total.update(_text(row))
-    return total
-
-
-def _text(row: tuple[Any, ...]) -> bytes:
-    """A row in characters that no locale or Python version writes in another way."""
-    return ascii(tuple(row)).encode()
-
-
-def _is_positive(number: Any) -> bool:
-    return type(number) is float and 0 < number < math.inf

@@ -14,7 +14,8 @@ from spdp.errors import LedgerError
 from spdp.plain import array_of
 from spdp.privacy.balance import Balance
 from spdp.privacy.costs import Budget
-from spdp.privacy.ledger_file import Book, LedgerFile, Result
+from spdp.privacy.ledger_book import Book, Result
+from spdp.privacy.ledger_file import LedgerFile
 
 __all__ = ["LedgerView", "balance_of"]
 

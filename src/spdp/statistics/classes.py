@@ -29,8 +29,9 @@ from spdp.errors import ParameterError, named
 from spdp.frame import Frame
 from spdp.privacy.account import Seed
 from spdp.privacy.ledger import Ledger
+from spdp.publishing import publish
 from spdp.queries import MomentSum
-from spdp.release import Release, publish
+from spdp.release import Release
 from spdp.statements import JOINT, PULLED, TOO_FEW, UNSEEN
 from spdp.statistics.search.classes import ClassSearch, FoundClasses, whole_domain
 from spdp.statistics.search.joint import within

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.certificate import estimand_of
+from spdp.certificate import estimand_of, stated_bounds
 from spdp.domain import Domain
 from spdp.engines import Engine, Held
 from spdp.errors import ParameterError, named
@@ -44,9 +44,10 @@ from spdp.privacy.account import Seed
 from spdp.privacy.bounds import SURE, SURE_PART, Bound
 from spdp.privacy.laws import chi2_law, chi2_tail
 from spdp.privacy.ledger import Ledger
+from spdp.publishing import publish
 from spdp.queries import RECORD_NORM, ClassExcess, Moments, MomentSum
 from spdp.queries.triangle import OFF_NOISE
-from spdp.release import Release, publish, stated_bounds
+from spdp.release import Release
 from spdp.statements import CLIPPED, DIFFERENCE
 from spdp.statistics.classes import check_classes
 from spdp.statistics.counted import countable

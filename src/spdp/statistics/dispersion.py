@@ -41,16 +41,17 @@ from spdp.frame import Frame
 from spdp.privacy.account import Seed
 from spdp.privacy.bounds import UPPER, Bound, Number, along_one_axis
 from spdp.privacy.ledger import Ledger
+from spdp.publishing import publish
 from spdp.queries import RECORD_NORM, AbsoluteSum, SpreadSum
 from spdp.queries.spread import COUNTED
-from spdp.release import Release, publish
+from spdp.release import Release
 from spdp.statements import DISTANCES, SPREAD, TAKEN
 from spdp.statistics.counted import countable
 from spdp.statistics.population import population_bound
 from spdp.statistics.search import Search
-from spdp.statistics.search.outside import Outside
 from spdp.statistics.search.run import CENTRE_BALL, CENTRE_SHARES, MAX_ROUNDS, ROUNDS_FROM
 from spdp.statistics.search.shape import spreads
+from spdp.statistics.search.state import Outside
 from spdp.statistics.search.taken import SQUARE_SHARE, Taken, ask_taken, bounded
 from spdp.statistics.setting import Setting, prepare
 

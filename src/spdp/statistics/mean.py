@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.certificate import mean_estimand
+from spdp.certificate import mean_estimand, stated_bounds
 from spdp.charts import Chart, chart_of
 from spdp.choices import Adjacency, Method, OnInvalid, Unit, Weights, choose
 from spdp.data.columns import beside
@@ -30,8 +30,9 @@ from spdp.privacy.account import Account, Seed
 from spdp.privacy.bounds import Bound
 from spdp.privacy.costs import Budget
 from spdp.privacy.ledger import Ledger
+from spdp.publishing import publish
 from spdp.queries import RECORD_NORM
-from spdp.release import Release, publish, stated_bounds
+from spdp.release import Release
 from spdp.statements import MOVED, UPPER_LAW, WHOLE_ERROR, WITHIN
 from spdp.statistics.plan import OneShot, plan_one_shot, settle_mechanism, settle_method
 from spdp.statistics.records import Records

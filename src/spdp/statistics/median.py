@@ -34,9 +34,10 @@ from spdp.domain import Domain
 from spdp.engines import Engine
 from spdp.privacy.account import Answer, Seed
 from spdp.privacy.ledger import Ledger
+from spdp.publishing import publish
 from spdp.queries import RECORD_NORM, DirectionSum
 from spdp.queries.directions import AVERAGED, NEARNESS
-from spdp.release import Release, publish
+from spdp.release import Release
 from spdp.statements import MEDIAN
 from spdp.statistics.counted import countable
 from spdp.statistics.search import Search

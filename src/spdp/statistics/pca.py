@@ -31,7 +31,6 @@ there is a warning only.)
 to the ellipsoid lowers variances: they are lower estimates.
 """
 
-import warnings
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -43,21 +42,23 @@ from spdp.certificate import COMPONENTS_TOO, mean_estimand
 from spdp.choices import real
 from spdp.domain import Domain
 from spdp.engines import Engine
-from spdp.errors import ParameterError, TooNoisy, named
+from spdp.errors import ParameterError, TooNoisy, named, warn
 from spdp.frame import Frame
+from spdp.kernels.base import symmetric
 from spdp.privacy.account import Seed
 from spdp.privacy.bounds import UPPER, Bound, Number
 from spdp.privacy.ledger import Ledger
+from spdp.publishing import publish
 from spdp.queries import MomentSum
 from spdp.queries.triangle import OFF_NOISE
-from spdp.release import Release, publish
+from spdp.release import Release
 from spdp.statements import PCA
 from spdp.statistics.counted import countable
 from spdp.statistics.population import population_bound
 from spdp.statistics.search import Search
-from spdp.statistics.search.outside import Outside
 from spdp.statistics.search.run import MAX_ROUNDS, ROUNDS_FROM, SHAPE_FROM
 from spdp.statistics.search.shape import cleaned
+from spdp.statistics.search.state import Outside
 from spdp.statistics.search.taken import SQUARE_SHARE, Taken, ask_taken, bounded
 from spdp.statistics.setting import Setting, prepare
 
@@ -130,10 +131,9 @@ class Axes(Search):
         both = number.stretch**2 * (np.diag(noise) + upper / number.value)
         sampling = np.asarray(np.linalg.eigvalsh(both), np.float64)
         axes = np.eye(self.d) if self.axes is None else self.axes
-        turned = axes @ covariance @ axes.T
         return Principal(
             self.original(y),
-            0.5 * (turned + turned.T),
+            symmetric(axes @ covariance @ axes.T),
             _signed((axes @ vectors).T),
             variances,
             trusted,
@@ -272,7 +272,7 @@ def private_pca(
     release = _publish(setting, found, outside)
     if few is not None:
         held_share = f"the components hold at least {found.trusted:.0%} of what the best would"
-        warnings.warn(f"{few}; {held_share}", TooNoisy, stacklevel=2)
+        warn(f"{few}; {held_share}", TooNoisy)
     return release
 
 

@@ -49,11 +49,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.certificate import population_estimand
+from spdp.certificate import population_estimand, stated_bounds
 from spdp.choices import Unit
 from spdp.privacy.bounds import Bound, Number, sampled_sd
 from spdp.privacy.laws import weighted_chi2_law
-from spdp.release import stated_bounds
 
 __all__ = ["population_bound"]
 

@@ -29,7 +29,8 @@ from spdp.engines import Engine
 from spdp.errors import DataError, ParameterError, named
 from spdp.privacy.account import Seed
 from spdp.privacy.ledger import Ledger
-from spdp.release import Release, publish
+from spdp.publishing import publish
+from spdp.release import Release
 from spdp.statements import REGRESSION
 from spdp.statistics.counted import countable
 from spdp.statistics.search import Search

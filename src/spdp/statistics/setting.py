@@ -23,8 +23,7 @@ from spdp.privacy.account import Account, Seed
 from spdp.privacy.costs import Budget
 from spdp.privacy.ledger import Ledger
 from spdp.queries import RECORD_NORM
-from spdp.statistics.search.outside import Outside
-from spdp.statistics.search.state import check_reach
+from spdp.statistics.search.state import Outside, check_reach
 
 __all__ = ["Setting", "prepare"]
 

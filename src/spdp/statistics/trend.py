@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.frame import Frame
+from spdp.kernels.base import symmetric
 from spdp.queries import (
     RECORD_NORM,
     AbsoluteSum,
@@ -140,5 +141,5 @@ class Fit:
 
 def _positive(S: Array, least: float) -> Array:
     """The nearest matrix whose eigenvalues are no smaller than ``least``."""
-    values, V = np.linalg.eigh(0.5 * (S + S.T))
+    values, V = np.linalg.eigh(symmetric(S))
     return np.asarray((V * np.maximum(values, least)) @ V.T)

@@ -5,7 +5,6 @@ reading on a cluster both go through :func:`read`, so that a file means one thin
 A format that can only be read from front to back has a ``stream`` in place of ``rows``.
 """
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ import numpy as np
 from spdp.blocks import Block, records_of
 from spdp.choices import Unit
 from spdp.data.source import Advice, Source, rows_per_block
-from spdp.errors import DataError, DataWarning, ParameterError
+from spdp.errors import DataError, DataWarning, ParameterError, reason, warn
 
 __all__ = [
     "Format",
@@ -209,7 +208,7 @@ def reading(file: Path) -> Iterator[None]:
     except (DataError, ParameterError):
         raise
     except Exception as error:
-        message = f"{file}: cannot be read, it may be damaged or truncated ({error})"
+        message = f"{file}: cannot be read, it may be damaged or truncated ({reason(error)})"
         raise DataError(message) from None
 
 
@@ -217,11 +216,10 @@ def unused(file: Path, names: Sequence[str], what: str) -> None:
     """Warn of columns beside the records that nobody asked for: they may be ids."""
     if names:
         listed = ", ".join(names[:4])
-        warnings.warn(
+        warn(
             f"{file}: {what} {listed} not used. If one of them says whose the records are, name "
             "it as groups: else every record counts as a person",
             DataWarning,
-            stacklevel=2,
         )
 
 

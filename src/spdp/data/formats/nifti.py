@@ -6,14 +6,13 @@ Records are the voxels of the mask, slice by slice.
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spdp.data.formats.base import Layout, Options, need, reading, real, unchanged
 from spdp.data.source import Advice, rows_per_block
-from spdp.errors import DataError, DataWarning, ParameterError, named
+from spdp.errors import DataError, DataWarning, ParameterError, named, warn
 
 __all__ = ["TENSOR_ORDERS", "advise", "open", "rows"]
 
@@ -110,7 +109,6 @@ def _components(image: Any, file: Path, order: str | None) -> tuple[int, ...]:
             f"{file}: its header says that its components are in the order 'nifti' (intent "
             f"{SYMMETRIC_MATRIX_INTENT}), but it is read in the order {order!r}",
             DataWarning,
-            stacklevel=2,
         )
     return tuple(np.array(TENSOR_ORDERS[order])[FULL].tolist())
 

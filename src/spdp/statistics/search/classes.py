@@ -44,11 +44,10 @@ from spdp.queries import (
 )
 from spdp.statistics.search.covariance import cleared, raised
 from spdp.statistics.search.joint import pulled_bound
-from spdp.statistics.search.outside import Outside
 from spdp.statistics.search.run import MAX_ROUNDS, ROUNDS_FROM, Search
 from spdp.statistics.search.shape import axis_frame, spreads
 from spdp.statistics.search.shrink import shrink
-from spdp.statistics.search.state import clip
+from spdp.statistics.search.state import Outside, clip
 from spdp.statistics.search.tail import Tail, tail_edges
 
 __all__ = ["ClassSearch", "FoundClasses"]

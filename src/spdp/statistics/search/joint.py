@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spdp.certificate import stated_bounds
 from spdp.frame import Frame
 from spdp.privacy.bounds import SURE_PART, Bound
 from spdp.privacy.joint import count_reach
 from spdp.privacy.laws import weighted_chi2_law
 from spdp.queries import RECORD_NORM, Moments
-from spdp.release import stated_bounds
 from spdp.statements import PULLED_MEANS
 
 __all__ = ["pulled_bound", "within"]

@@ -44,10 +44,9 @@ from spdp.privacy.account import Account
 from spdp.queries import RECORD_NORM, AbsoluteSum, CorrelationSum, EdgeCount, Histogram
 from spdp.statistics.reference import Reference
 from spdp.statistics.search.last import SETTLED, LastSteps
-from spdp.statistics.search.outside import Outside
 from spdp.statistics.search.shape import axis_frame, principal_frame, spreads
 from spdp.statistics.search.shrink import shrink, shrink_best
-from spdp.statistics.search.state import REACH_SHARE, Found, clip
+from spdp.statistics.search.state import REACH_SHARE, Found, Outside, clip
 from spdp.statistics.search.tail import Tail, tail_edges
 
 __all__ = ["Search"]

@@ -6,6 +6,7 @@ that whatever is computed from it may steer the next query.
 
 from dataclasses import dataclass, replace
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +21,8 @@ from spdp.privacy.account import Account
 from spdp.privacy.bounds import Bound, Number
 from spdp.privacy.laws import weighted_chi2_law
 from spdp.queries import RECORD_NORM, DistanceSum, ExcessSum, VectorSum
-from spdp.statistics.search.outside import Outside
 
-__all__ = ["Excess", "Found", "State", "check_reach", "clip", "resolution"]
+__all__ = ["Excess", "Found", "Outside", "State", "check_reach", "clip", "resolution"]
 
 Array = NDArray[np.float64]
 
@@ -63,6 +63,18 @@ class Excess:
     within: float
     within_sd: float
     reach: float
+
+
+@dataclass(frozen=True)
+class Outside:
+    """Private estimate of the share of records at the domain's edge, and its noise."""
+
+    share: float
+    sd: float
+
+    def describe(self) -> dict[str, Any]:
+        """For the certificate."""
+        return {"share": self.share, "sd": self.sd}
 
 
 @dataclass(frozen=True, eq=False)

@@ -137,3 +137,31 @@ def test_a_log_that_another_program_left_is_refused(ledger, tmp_path):
     ledger.path.unlink()
     with pytest.raises(LedgerError, match="cannot be created beside A-wal"):
         Ledger(ledger.path, epsilon=1.0, delta=1e-6)
+
+
+@pytest.mark.parametrize("side", ["-journal", "-wal", "-shm"])
+def test_a_name_that_sqlite_gives_to_side_files_is_no_ledgers(tmp_path, side):
+    """SQLite would take the ledger for another's journal, and delete it."""
+    with pytest.raises(LedgerError, match=f"must not end in .*{side}"):
+        Ledger(tmp_path / f"study{side}", epsilon=1.0, delta=1e-6)
+    made = tmp_path / "made"
+    Ledger(made, epsilon=1.0, delta=1e-6)
+    made.rename(tmp_path / f"study{side}")
+    with pytest.raises(LedgerError, match=f"must not end in .*{side}"):
+        Ledger(tmp_path / f"study{side}").spent()
+
+
+def test_another_file_in_the_journals_place_is_kept(tmp_path):
+    ledger = Ledger(tmp_path / "study", epsilon=1.0, delta=1e-6)
+    beside = tmp_path / "study-journal"
+    beside.write_bytes(b"SQLite format 3\0 somebody's own")
+    with pytest.raises(LedgerError, match="study-journal beside it is no journal"):
+        ledger.spent()
+    assert beside.exists()
+
+
+def test_a_journal_that_cannot_be_read_is_not_taken_for_none(tmp_path):
+    ledger = Ledger(tmp_path / "study", epsilon=1.0, delta=1e-6)
+    (tmp_path / "study-journal").mkdir()
+    with pytest.raises(LedgerError, match="study-journal: cannot be read"):
+        ledger.spent()

@@ -17,6 +17,7 @@ from spdp.privacy.ledger_book import SCHEMA, Book, Terms, checksum, now
 from spdp.privacy.ledger_journal import (
     check_alone,
     check_journal,
+    check_name,
     check_new,
     draft_of,
     journal_of,
@@ -61,6 +62,7 @@ class LedgerFile:
 
         It is made under another name and linked into place.
         """
+        check_name(self.path)
         check_new(self.path)
         draft = draft_of(self.path)
         terms = Terms(epsilon, delta, now(), None)
@@ -95,6 +97,7 @@ class LedgerFile:
         """
         if not self.exists():
             raise LedgerError(f"{self.path}: no such ledger; give epsilon and delta to create it")
+        check_name(self.path)
         address = f"{self.path.as_uri()}?mode=rw"  # and do not let SQLite create it
         try:
             check_journal(self.path)

@@ -29,11 +29,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from spdp.errors import LedgerError
+from spdp.errors import LedgerError, reason
 
 __all__ = [
     "check_alone",
     "check_journal",
+    "check_name",
     "check_new",
     "draft_of",
     "journal_of",
@@ -47,6 +48,7 @@ NUMBER = slice(12, 16)  # the random number: there before the magic is
 USER_VERSION = slice(60, 64)  # in the first page of a database
 FIRST = (1).to_bytes(4, "big")  # number of the first page
 VERSIONS = 256  # a byte of the user version; the mark has the others
+SIDES = ("-journal", "-wal", "-shm")  # how files that SQLite keeps beside a database end
 
 
 class _Journal(NamedTuple):
@@ -77,6 +79,18 @@ def mark(db: sqlite3.Connection, path: Path, version: int) -> None:
     except OSError:  # some file systems need none
         number = os.urandom(4)
     db.execute(f"PRAGMA user_version = {_mark_of(number) * VERSIONS + version}")
+
+
+def check_name(path: Path) -> None:
+    """Refuse a name that SQLite would give to another database's side file.
+
+    It would take such a ledger for that database's, and delete it.
+    """
+    if path.name.endswith(SIDES):
+        raise LedgerError(
+            f"{path}: a ledger's name must not end in {', '.join(SIDES)}: SQLite would take it for "
+            "a side file of another database"
+        )
 
 
 def check_new(path: Path) -> None:
@@ -159,10 +173,20 @@ def _read(path: Path) -> _Journal | None:
     """The journal that SQLite would play back; None where there is none."""
     try:
         data = journal_of(path).read_bytes()
-        magic, records, _, _, sector, size = HEADER.unpack_from(data)
-    except (OSError, struct.error):
+    except FileNotFoundError:
         return None
-    if magic != MAGIC:
+    except OSError as error:  # SQLite might read it where this could not
+        raise LedgerError(f"{journal_of(path)}: cannot be read ({reason(error)})") from None
+    if not data.startswith(MAGIC):
+        if data[:1].strip(b"\0"):  # SQLite would delete it
+            raise LedgerError(
+                f"{path}: {journal_of(path).name} beside it is no journal of SQLite's; move that "
+                "file away"
+            )
+        return None
+    try:
+        _, records, _, _, sector, size = HEADER.unpack_from(data)
+    except struct.error:
         return None
     room = (len(data) - sector) // (size + 8)  # a record: page number, page, checksum
     starts = [sector + n * (size + 8) for n in range(min(records, room))]

@@ -2,13 +2,13 @@
 
 ``mpmath.mp`` and its precision belong to the whole program: a caller may set it, and a
 thread that leaves ``mpmath.workdps`` sets it under another thread's hands. What must be
-rounded to the safe side therefore works in a context of its own, one thread at a time.
+rounded to the safe side therefore works in contexts of its own, one for each thread,
+and sets its digits whenever it begins: no lock can be left held, and no precision left
+behind by an interrupt matters.
 """
 
-import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 from typing import Any
 
 import mpmath
@@ -17,36 +17,52 @@ __all__ = ["Number", "precise"]
 
 Number = Any  # mpmath's real numbers carry no type information
 
-_OWN = mpmath.MPContext()
-_TURN = threading.RLock()
+_HERE = threading.local()
 _SHARED_DIGITS = 1000  # more than any calculation here asks for
 
-if hasattr(os, "register_at_fork"):  # a child must not wait for a thread it does not have
-    os.register_at_fork(
-        before=_TURN.acquire, after_in_parent=_TURN.release, after_in_child=_TURN.release
-    )
 
-
-@contextmanager
-def precise(digits: int) -> Iterator[Any]:
+class precise:
     """Functions of mpmath at ``digits`` decimal digits, until the block ends.
 
     Numbers made in such a block may leave it, but whatever is done with them, even
     ``mpf(x) < y``, rounds to the precision of its place: do it in a block again.
     """
-    with _TURN, _OWN.workdps(digits):
-        yield _OWN
+
+    def __init__(self, digits: int) -> None:
+        self._digits = digits
+        self._mp = _own()
+        self._before = self._mp.prec
+
+    def __enter__(self) -> Any:
+        self._mp.dps = self._digits
+        return self._mp
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._mp.prec = self._before  # of the block around this one
+
+
+def _own() -> Any:
+    """This thread's context."""
+    mp = getattr(_HERE, "mp", None)
+    if mp is None:
+        mp = _HERE.mp = mpmath.MPContext()
+    return mp
 
 
 def _know_constants() -> None:
-    """π and ln 2 to more digits than will be asked for.
+    """π, e and ln 2 to more digits than will be asked for.
 
     mpmath keeps them for all contexts, and replaces them, number and length one after
     the other, when somebody wants more: after this, no thread does on our account, nor
     on its own below these digits.
     """
     with precise(_SHARED_DIGITS) as mp:
-        +mp.pi, +mp.ln2  # noqa: B018
+        +mp.pi, +mp.e, +mp.ln2  # noqa: B018
 
 
 _know_constants()

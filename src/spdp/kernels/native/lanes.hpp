@@ -185,9 +185,9 @@ INLINE void tell(const Job& job, int64_t begin, int lanes, const Mask<N>& finite
     tell(job, Consecutive{begin}, lanes, finite, symmetric, stuck, positive);
 }
 
-// y becomes (y - center) / radius in units of the lattice; gives the sum of squares.
+// y becomes (y - center) / radius; gives the sum of squares.
 template <int N> INLINE Pack<N> normalise(Pack<N>* y, int dim, const Job& job) {
-    const double inverse = LATTICE / job.radius;
+    const double inverse = 1.0 / job.radius;
     Pack<N> sums[4] = {0.0, 0.0, 0.0, 0.0};  // side by side
     for (int j = 0; j < dim; j += 4)
         for (int l = 0; l < 4 && j + l < dim; ++l) {
@@ -200,7 +200,7 @@ template <int N> INLINE Pack<N> normalise(Pack<N>* y, int dim, const Job& job) {
 // Clip normalised vectors to the ball and round them toward the centre onto the lattice: integers held as doubles.
 template <int N> INLINE void encode(Pack<N>* z, int dim, const Mask<N>& usable, const Pack<N>& square) {
     using P = Pack<N>;
-    const P factor = select(square > LATTICE * LATTICE, LATTICE / sqrt(square), P(1.0));
+    const P factor = select(square > 1.0, LATTICE / sqrt(square), P(LATTICE));
     P norm = 0.0;
     for (int j = 0; j < dim; ++j) {
         z[j] = trunc(select(usable, z[j] * factor, P(0.0)));
@@ -246,9 +246,9 @@ template <int N> struct Sums {
     // Adds the lattice points of normalised vectors, if all lie inside by more than rounding, which is below
     // (dim + 2) * 2^-53: they stay inside when they are truncated. The usual case, in which no lane needs more than that.
     INLINE bool add_inside(const P* z, int dim, const Mask<N>& usable, const P& square) {
-        if (any(~(usable & (square <= NEAR_NORM)))) return false;
+        if (any(~(usable & (square <= 1.0 - 0x1p-20)))) return false;
         for (int j = 0; j < dim; ++j) {
-            P q = whole(z[j]);
+            P q = whole(z[j] * LATTICE);
             for (int n = 1; n < N; ++n) q.v[0] += q.v[n];
             acc[j].v[0] += q.v[0];
         }

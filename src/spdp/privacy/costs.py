@@ -84,7 +84,9 @@ def _sensible(epsilon: float) -> float:
 def mu_upward(sensitivity: int, variance: Fraction) -> float:
     """Smallest double ≥ Δ/√variance: what noise of this variance costs."""
     square = Fraction(sensitivity) ** 2 / variance
-    mu = math.sqrt(square)
+    # near one, where a root is right to the last bit, and back
+    half = (square.numerator.bit_length() - square.denominator.bit_length()) // 2
+    mu = math.ldexp(math.sqrt(square / Fraction(4) ** half), half)
     while Fraction(mu) ** 2 < square:
         mu = math.nextafter(mu, math.inf)
     return mu

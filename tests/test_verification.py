@@ -189,6 +189,10 @@ def test_unknown_and_missing_fields_and_other_schemas(tmp_path):
         (good | {"extra": 1}, "unknown field 'extra'"),
         ({k: v for k, v in good.items() if k != "n"}, "lacks field 'n'"),
         (good | {"schema": 9}, "schema 9"),
+        (good | {"arrays": {"mean": 1.5}}, "certificate's arrays is"),
+        (good | {"error_bound": {"95%": "x"}}, "certificate's error_bound is"),
+        (good | {"outside": {}}, "outside is not a share"),
+        (good | {"parts": -1}, "parts is -1"),
         ([], "JSON object"),
     ]:
         with pytest.raises(DataError, match=message):

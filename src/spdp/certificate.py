@@ -192,16 +192,32 @@ def _problems(content: dict[str, Any]) -> Iterator[str]:
     for name, hint in hints.items():
         if not _fits(content[name], hint):
             yield f"its certificate's {name} is {content[name]!r:.80}, not {_in_words(hint)}"
+    for name in ("k", "parts"):
+        if content[name] is not None and content[name] < 1:
+            yield f"its certificate's {name} is {content[name]}, not a number of matrices or rows"
+    if content["outside"] is not None and content["outside"].keys() != {"share", "sd"}:
+        yield "its certificate's outside is not a share and its standard deviation"
     if content["squared_error_law"] is not None and content["error_bound_parts"] is not None:
         yield "its certificate states two errors: a law, and the parts of a bound"
 
 
 def _fits(value: Any, hint: Any) -> bool:
     options = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-    return any(_is(value, get_origin(option) or option) for option in options)
+    return any(_is_all(value, option) for option in options)
+
+
+def _is_all(value: Any, hint: Any) -> bool:
+    """Whether a value is of a type, and what it holds of those that it names."""
+    kind, inside = get_origin(hint) or hint, get_args(hint)
+    if not _is(value, kind):
+        return False
+    held = value.values() if kind is dict else value if kind is list else ()
+    return not inside or all(_fits(one, inside[-1]) for one in held)
 
 
 def _is(value: Any, kind: Any) -> bool:
+    if kind is Any:
+        return True
     if kind is float:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return number and abs(value) <= LARGEST
@@ -211,7 +227,7 @@ def _is(value: Any, kind: Any) -> bool:
 
 
 def _in_words(hint: Any) -> str:
-    return str(hint) if isinstance(hint, UnionType) else str(getattr(hint, "__name__", hint))
+    return str(hint) if get_args(hint) else str(getattr(hint, "__name__", hint))
 
 
 def strict_json(text: str) -> Any:

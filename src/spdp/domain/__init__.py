@@ -33,7 +33,7 @@ KINDS: dict[str, type[Domain]] = {
 def domain_of(description: Any) -> Domain:
     """The domain that :meth:`Domain.describe` described."""
     kind = description.get("type") if isinstance(description, dict) else None
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ParameterError(f"unknown kind of domain {kind!r}")
     options = {name: value for name, value in description.items() if name != "type"}
     try:

@@ -33,15 +33,15 @@ def clearly_outside(share: float, sd: float) -> bool:
     return share - CLEAR * sd > MANY
 
 
-def outside(values: Values, c: Certificate, at: Array | None = None) -> str | None:
+def outside(values: Values, c: Certificate, vector: Array | None = None) -> str | None:
     """That the domain does not fit the records (or persons), where that is plain.
 
-    ``at`` is the vector of a released mean, for those who know it.
+    ``vector`` is that of a released mean, for those who know it.
     """
     found, many = c["outside"], "nearly all"
     if found is not None and clearly_outside(found["share"], found["sd"]):
         many = f"about {found['share']:.0%} of the"
-    elif not _at_far_edge(values, c, at):
+    elif not _at_far_edge(values, c, vector):
         return None
     return (
         f"{many} {c['unit']}s lie outside the domain or at its edge, and were moved to it. Is the "
@@ -49,7 +49,7 @@ def outside(values: Values, c: Certificate, at: Array | None = None) -> str | No
     )
 
 
-def _at_far_edge(values: Values, c: Certificate, at: Array | None) -> bool:
+def _at_far_edge(values: Values, c: Certificate, vector: Array | None) -> bool:
     """Whether a released mean lies at the ball's surface, its error aside.
 
     A mean is there only if nearly all records are.
@@ -61,11 +61,11 @@ def _at_far_edge(values: Values, c: Certificate, at: Array | None) -> bool:
     (chart, region), value = _place(c), next(iter(values.values()))
     if error >= SHARP * region.radius:
         return False
-    if at is None:  # what is no matrix of this chart lies nowhere: verification says so
+    if vector is None:  # what is no matrix of this chart lies nowhere: verification says so
         if value.shape[-2:] != (c["k"], c["k"]) or value.dtype.kind not in chart.kinds:
             return False
-        (at,), _ = chart.vectors(value[None], region, kernels_for(value))
-    return float(np.linalg.norm(at - region.center)) > FAR * region.radius
+        (vector,), _ = chart.vectors(value[None], region, kernels_for(value))
+    return float(np.linalg.norm(vector - region.center)) > FAR * region.radius
 
 
 def _place(c: Certificate) -> tuple[Chart, Region]:

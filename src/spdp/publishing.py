@@ -23,14 +23,15 @@ def publish(
     account: Account,
     value: Array | Values,
     error: Spec | Bound | None,
-    at: Array | None = None,
+    *,
+    vector: Array | None = None,
     **facts: Any,
 ) -> Release:
     """A release of what an account answered, stored with its ledger's entry.
 
     ``value`` is an array, or several by name, the main one first. ``error`` is the law
     of its squared error, or a bound on its error; None where ``facts`` say what is
-    known of it. ``at`` is the vector of a mean.
+    known of it. ``vector`` is that of a mean.
     """
     seed = account.random_state
     values = {name: numbers(array) for name, array in by_name(value, {}).items()}
@@ -53,13 +54,13 @@ def publish(
     if account.has_ledger:
         kept = release.values if len(release.values) > 1 else release.value
         account.keep(kept, release.certificate)
-    _warn(values, stated, at)
+    _warn(values, stated, vector)
     return release
 
 
-def _warn(values: Values, stated: dict[str, Any], at: Array | None) -> None:
+def _warn(values: Values, stated: dict[str, Any], vector: Array | None) -> None:
     """Say at the user's call what the release's own page says in red."""
-    found = cautions.outside(values, stated, at), cautions.hopeless(stated)
+    found = cautions.outside(values, stated, vector), cautions.hopeless(stated)
     told = dict(zip((OutsideDomain, Hopeless), found, strict=True))
     for kind, text in told.items():
         if text is not None:

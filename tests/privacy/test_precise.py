@@ -106,3 +106,14 @@ def test_a_child_waits_for_no_thread_that_it_does_not_have(hasty):
     finally:
         stop.set()
         thread.join()
+
+
+def test_what_another_thread_computed_is_not_rounded_anew(told):
+    """Numbers are kept between calls, and know the precision of their thread."""
+    pairs = budgets(2, 60)
+    expected = told(pairs)
+    for kept in (classical_mu, gaussian_mu):
+        other = threading.Thread(target=lambda kept=kept: [kept(*pair) for pair in pairs])
+        other.start()
+        other.join()
+    assert [values(*pair) for pair in pairs] == expected

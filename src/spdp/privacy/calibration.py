@@ -239,7 +239,7 @@ def analytic_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
 @lru_cache(maxsize=4096)
 def _sigma_rounded(sensitivity: float, epsilon: float, delta: float) -> float:
     with precise(_WORKING) as mp:
-        return _finite_sigma(mp.mpf(sensitivity) / _mu_exact(epsilon, delta))
+        return _finite_sigma(mp.mpf(sensitivity) / mp.mpf(_mu_exact(epsilon, delta)))
 
 
 def classical_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
@@ -255,8 +255,9 @@ def classical_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
     10.6
     """
     D = positive("sensitivity", sensitivity)
-    with precise(_WORKING):
-        return _finite_sigma(D / _classical_mu_exact(*check_budget(epsilon, delta)))
+    with precise(_WORKING) as mp:
+        mu = mp.mpf(_classical_mu_exact(*check_budget(epsilon, delta)))
+        return _finite_sigma(mp.mpf(D) / mu)
 
 
 def classical_mu(epsilon: float, delta: float) -> float:

@@ -24,8 +24,9 @@ _SHARED_DIGITS = 1000  # more than any calculation here asks for
 class precise:
     """Functions of mpmath at ``digits`` decimal digits, until the block ends.
 
-    Numbers made in such a block may leave it, but whatever is done with them, even
-    ``mpf(x) < y``, rounds to the precision of its place: do it in a block again.
+    Numbers made in such a block may leave it, but whatever is computed with them
+    rounds to the precision of the thread that made them: compute in a block again, with
+    ``mp.mpf(x)`` of what was kept, which another thread may have made.
     """
 
     def __init__(self, digits: int) -> None:

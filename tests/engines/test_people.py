@@ -1,5 +1,7 @@
 """Persons with many records: one exact row each, whatever the order and the blocks."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -210,7 +212,8 @@ def test_the_certificate_speaks_of_persons(study):
         c = release.certificate
         assert (c["unit"], c["n"]) == ("person", 40 if method else 0)
         assert "the persons" in c["estimand"]
-        assert "600" not in str({name: c[name] for name in c if name != "steps"})
+        stated = str({name: c[name] for name in c if name != "steps"})
+        assert not re.search(r"(?<![\d.])600(?![\d])", stated)  # of noise, digits may be so
         assert all(check.ok for check in release.verify())
 
 

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spdp.blocks import NUMBERS, matrix_stack
+from spdp.cholesky import factor_of, square, vector_of
 from spdp.correlation import above, correlation_of, correlations
 from spdp.errors import InvalidMatrixError, ParameterError
 from spdp.faults import check_status
@@ -245,28 +246,6 @@ def log_cholesky(X: ArrayLike) -> Array:
     return vector_of(L).reshape(*A.shape[:-2], -1)
 
 
-def vector_of(L: Array) -> Array:
-    """(ln L_ii, L_ij for i > j) of Cholesky factors (..., k, k)."""
-    i, j = base.upper_triangle(L.shape[-1])
-    diagonal = np.log(np.diagonal(L, axis1=-2, axis2=-1))
-    return np.concatenate([diagonal, L[..., j, i]], axis=-1)
-
-
-def factor_of(v: Array) -> Array:
-    """The Cholesky factors of vectors, the inverse of :func:`vector_of`."""
-    k = size_of(v.shape[-1])
-    L = np.zeros((*v.shape[:-1], k, k))
-    i, j = base.upper_triangle(k)
-    L[..., np.arange(k), np.arange(k)] = np.exp(v[..., :k])
-    L[..., j, i] = v[..., k:]
-    return L
-
-
-def square(L: Array) -> Array:
-    """LLᵀ, exactly symmetric."""
-    return np.asarray(base.symmetric(L @ np.swapaxes(L, -1, -2)))
-
-
 def distance_logchol(X: ArrayLike, Y: ArrayLike, squared: bool = False) -> Any:
     """Log-Cholesky distance ‖log_cholesky X − log_cholesky Y‖; batch shapes broadcast.
 
@@ -276,9 +255,7 @@ def distance_logchol(X: ArrayLike, Y: ArrayLike, squared: bool = False) -> Any:
     >>> round(float(distance_logchol(np.eye(4), np.e * np.eye(4))), 12)
     1.0
     """
-    D = log_cholesky(X) - log_cholesky(Y)
-    square = np.einsum("...i,...i->...", D, D)
-    return square if squared else np.sqrt(square)
+    return _length(log_cholesky(X) - log_cholesky(Y), squared)
 
 
 def mean_logchol(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
@@ -294,10 +271,7 @@ def mean_logchol(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
            [0., 2.]])
     """
     A = _several(matrix_stack(X))
-    n = A.shape[-3]
-    w = np.full(n, 1.0 / n) if sample_weight is None else _weights(sample_weight, n)
-    L = factor_of(np.einsum("n,...nd->...d", w, log_cholesky(A)))
-    return square(L)
+    return square(factor_of(_average(log_cholesky(A), sample_weight)))
 
 
 def off_log(X: ArrayLike) -> Array:
@@ -325,9 +299,7 @@ def distance_offlog(X: ArrayLike, Y: ArrayLike, squared: bool = False) -> Any:
     >>> round(float(distance_offlog(np.eye(2), [[1.0, 0.5], [0.5, 1.0]])), 4)
     0.7768
     """
-    D = off_log(X) - off_log(Y)
-    square = np.einsum("...i,...i->...", D, D)
-    return square if squared else np.sqrt(square)
+    return _length(off_log(X) - off_log(Y), squared)
 
 
 def mean_offlog(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
@@ -343,9 +315,7 @@ def mean_offlog(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
            [0., 1.]])
     """
     A = _several(matrix_stack(X))
-    n = A.shape[-3]
-    w = np.full(n, 1.0 / n) if sample_weight is None else _weights(sample_weight, n)
-    return correlation_of(np.einsum("n,...nd->...d", w, off_log(A)), A.shape[-1])
+    return correlation_of(_average(off_log(A), sample_weight), A.shape[-1])
 
 
 def _logarithms(X: ArrayLike) -> NDArray[Any]:
@@ -362,6 +332,18 @@ def _several(A: NDArray[Any]) -> NDArray[Any]:
     if A.ndim < 3 or A.shape[-3] == 0:
         raise InvalidMatrixError(f"X has shape {A.shape}; expected (..., n, k, k) with n >= 1")
     return A
+
+
+def _length(D: Array, squared: bool) -> Any:
+    square = np.einsum("...i,...i->...", D, D)
+    return square if squared else np.sqrt(square)
+
+
+def _average(V: Array, sample_weight: ArrayLike | None) -> Array:
+    """Weighted mean of vectors (..., n, d)."""
+    n = V.shape[-2]
+    w = np.full(n, 1.0 / n) if sample_weight is None else _weights(sample_weight, n)
+    return np.asarray(np.einsum("n,...nd->...d", w, V))
 
 
 def _weights(sample_weight: ArrayLike, n: int) -> Array:

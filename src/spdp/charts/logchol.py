@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from spdp.charts.base import Chart, Component, diagonal_components
 from spdp.charts.spectra import trace_ball
-from spdp.geometry import factor_of, log_cholesky, square, vector_of
+from spdp.cholesky import factor_of, square, vector_of
+from spdp.geometry import log_cholesky
 from spdp.kernels import Kernels, Region, Status, dimension, size_of
 from spdp.kernels.base import Array, Codes, rank_tolerance, rounding, working_dtype
 from spdp.kernels.reference import LN2, blocks, prepare

@@ -9,7 +9,7 @@ import pytest
 from spdp import Ball, EigenvalueBounds, Release, RiemannianLaplace, TangentGaussian, private_mean
 from spdp.certificate import Certificate, seal_of
 from spdp.errors import DataError
-from spdp.privacy.account import laplace_scale_exact, lattice_scale, price
+from spdp.privacy.account import laplace_scale_exact, lattice_scale
 from spdp.verification import checks
 
 X = np.stack([np.diag([1.0, 2.0, 0.5 + i / 400]) for i in range(400)])
@@ -64,6 +64,10 @@ def edits(c):
                 edited["steps"][0][name] * 0.5
             )
             yield f"step's {name}", edited
+        if name in ("mu", "scale") and name in c["steps"][0]:
+            edited = copy.deepcopy(c)
+            edited["steps"][0][name] *= -1
+            yield f"step's {name}, below zero", edited
     edited = copy.deepcopy(c)
     edited["error_bound"]["95%"] *= 0.5
     yield "bound", edited
@@ -94,7 +98,6 @@ def forge(c):
         step["sensitivity"] = max(1, step["sensitivity"] >> 20)
         if "mu" in step:
             step["scale"] = lattice_scale(step["sensitivity"], step["mu"])
-            step["mu"] = price(step["sensitivity"], step["scale"])
         else:
             step["scale"] = float(laplace_scale_exact(step["sensitivity"], c["epsilon"]))
     return edited

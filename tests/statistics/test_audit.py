@@ -73,7 +73,6 @@ def test_the_audit_catches_half_the_noise_and_the_misprinted_condition(part, mon
     """As printed, theorem 2's condition holds for every σ: also for a 50th of it."""
     honest = accounts.lattice_scale
     monkeypatch.setattr(accounts, "lattice_scale", lambda s, mu: honest(s, mu) / part)
-    monkeypatch.setattr(accounts, "price", lambda s, scale: 1.0)
     plan = plan_one_shot(1, epsilon=EPSILON, delta=DELTA, domain=Ball(RADIUS), mechanism="gaussian")
     assert audit(plan, 1, 2000) > gaussian_mu(EPSILON, DELTA)
 

@@ -304,7 +304,6 @@ def test_half_the_noise_is_caught(monkeypatch):
 
     honest = account.lattice_scale
     monkeypatch.setattr(account, "lattice_scale", lambda s, mu: honest(s, mu) / 2)
-    monkeypatch.setattr(account, "price", lambda s, scale: 1e-3)
     with pytest.raises(Caught, match="cost"):
         search_with(monkeypatch)
 

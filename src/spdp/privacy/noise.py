@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 Generator = np.random.Generator | None
 
 LIMIT = (1 << 63) - 1
-FEW = 64  # coordinates a thread draws at a time: some millisecond
+FEW = 64  # coordinates a thread draws at a time, at least: some millisecond
 
 
 def gaussian(total: Ints, scale: float, rng: Generator) -> Ints:
@@ -35,11 +35,20 @@ def gaussian(total: Ints, scale: float, rng: Generator) -> Ints:
     if rng is not None:
         return _simulated(total, rng.standard_normal(total.shape) * scale)
     add_noise = _opendp_gaussian(scale)
-    pieces = len(total) // FEW
-    if pieces < 2 or threads() < 2:
+    if len(total) < 2 * FEW or threads() < 2:
         return add_noise(total)
     with ThreadPoolExecutor(threads()) as pool:  # OpenDP holds no lock of Python's meanwhile
-        return np.concatenate(list(pool.map(add_noise, np.array_split(total, pieces))))
+        return np.concatenate(list(pool.map(add_noise, _pieces(total, threads()))))
+
+
+def _pieces(total: Ints, sharers: int) -> list[Ints]:
+    """Smaller and smaller pieces: few calls, and all threads end at about one time."""
+    pieces = []
+    while len(total):
+        size = max(FEW, len(total) // (2 * sharers))
+        pieces.append(total[:size])
+        total = total[size:]
+    return pieces
 
 
 @lru_cache(maxsize=64)

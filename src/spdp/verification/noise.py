@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import isclose, sqrt
 
 from spdp.choices import Adjacency, Method, Noise
-from spdp.privacy.account import laplace_scale_exact, noise_scale, price
+from spdp.privacy.account import laplace_scale_exact, lattice_scale, noise_scale
 from spdp.privacy.laws import mean_law
 from spdp.queries import RECORD_NORM, VectorSum
 from spdp.verification.base import (
@@ -39,7 +39,7 @@ def budget(c: Fields) -> Iterator[Check]:
 
 
 def steps(c: Fields) -> Iterator[Check]:
-    """Each step's price follows from its sensitivity and scale, and all add up to μ."""
+    """Each step's noise follows from its sensitivity and price, and all add up to μ."""
     if budget_of(c).mu is None:
         (step,) = c["steps"]
         scale = float(laplace_scale_exact(step["sensitivity"], c["epsilon"]))
@@ -47,9 +47,10 @@ def steps(c: Fields) -> Iterator[Check]:
         yield equal("step's epsilon", step["epsilon"], c["epsilon"])
         return
     for i, step in enumerate(c["steps"]):
-        cost = price(step["sensitivity"], step["scale"])
-        what = f"μ of step {i + 1}, {step['step']}"
-        yield Check("step", step["mu"] == cost, f"{what}: {step['mu']:.9g} for {cost:.9g}")
+        scale = lattice_scale(step["sensitivity"], step["mu"])
+        what = f"scale of step {i + 1}, {step['step']}"
+        ok = step["mu"] > 0 and step["scale"] == scale
+        yield Check("step", ok, f"{what}: {step['scale']:.9g} for μ = {step['mu']:.9g}")
     total = sum((Fraction(step["mu"]) ** 2 for step in c["steps"]), Fraction(0))
     ok = 0 < total <= Fraction(c["mu"]) ** 2 and isclose(float(total), c["mu"] ** 2, rel_tol=CLOSE)
     yield Check("sum of steps", ok, f"√Σμᵢ² = {float(total) ** 0.5:.9g} of μ = {c['mu']:.9g}")

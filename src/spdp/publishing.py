@@ -60,11 +60,10 @@ def publish(
 
 def _warn(values: Values, stated: dict[str, Any], vector: Array | None) -> None:
     """Say at the user's call what the release's own page says in red."""
-    found = cautions.outside(values, stated, vector), cautions.hopeless(stated)
-    told = dict(zip((OutsideDomain, Hopeless), found, strict=True))
-    for kind, text in told.items():
-        if text is not None:
-            warn(text, kind)
+    if text := cautions.outside(values, stated, vector):
+        warn(text, OutsideDomain)
+    if text := cautions.hopeless(stated):
+        warn(text, Hopeless)
 
 
 def _error_facts(error: Spec | Bound | None) -> dict[str, Any]:

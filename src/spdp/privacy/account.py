@@ -244,9 +244,9 @@ class Account:
         scale = lattice_scale(sensitivity, mu)
         if not self.steps and lattice_scale(sensitivity, self.mu) > LARGEST_SCALE:
             raise _too_small()
-        if share >= 1.0:  # an only query has its own price for the ledger's adjacency
+        if self._unpaid and share >= 1.0:  # an only query has its own price for a ledger
             self._commit(mu=_for_ledger(mu, query, sensitivity))
-        else:  # a replacement is a removal and an addition
+        elif self._unpaid:  # a replacement is a removal and an addition
             self._commit(mu=self.mu * (1.0 if self.adjacency is Adjacency.REPLACE_ONE else 2.0))
         self._spent += _squared(mu)
         noisy = noise.gaussian(exact, scale, self._rng)
@@ -273,22 +273,28 @@ class Account:
         if scale * (d + 60 * sqrt(d)) > 2.0**61:  # the radius is Gamma(d): some 60 sd
             raise _too_small()
         noise.check_scale(d, scale)
-        self._commit(pure=_for_ledger(self.budget.epsilon, query, sensitivity))
+        if self._unpaid:
+            self._commit(pure=_for_ledger(self.budget.epsilon, query, sensitivity))
         noisy = noise.laplace(exact, scale, self._rng)
         answer = Answer(noisy.astype(np.float64), float(scale))
         return answer, {"epsilon": self.budget.epsilon}
 
+    @property
+    def _unpaid(self) -> bool:
+        """Whether a ledger waits for its price: once, before anything is drawn."""
+        return self._ledger is not None and self._entry is None
+
     def _commit(self, mu: float | None = None, pure: float | None = None) -> None:
-        """Charge the ledger for the whole release, once, before anything is drawn."""
-        if self._ledger is not None and self._entry is None:
-            own = self.budget.epsilon if mu is None else self.mu
-            factor = max(1.0, (pure if mu is None else mu) / own)  # type: ignore[operator]
-            self._entry = self._ledger.spend(
-                mechanism=self.mechanism,
-                label=self._label,
-                mu=mu,
-                pure=pure,
-                delta=self.budget.delta,
-                factor=factor,
-                unit=None if self.unit is None else self.unit.value,
-            )
+        """Charge the ledger for the whole release."""
+        assert self._ledger is not None
+        own = self.budget.epsilon if mu is None else self.mu
+        factor = max(1.0, (pure if mu is None else mu) / own)  # type: ignore[operator]
+        self._entry = self._ledger.spend(
+            mechanism=self.mechanism,
+            label=self._label,
+            mu=mu,
+            pure=pure,
+            delta=self.budget.delta,
+            factor=factor,
+            unit=None if self.unit is None else self.unit.value,
+        )

@@ -197,9 +197,8 @@ def diagonal_components(v: Array, k: int) -> list[Component]:
 
 def at_center(Y: Array, status: Codes, region: Region) -> Array:
     """``Y`` with unusable records moved to the region's centre, in place."""
-    bad = np.flatnonzero(status)
-    if bad.size:
-        Y[bad] = beside(region.center, Y)
+    if status.any():  # far cheaper than their places, and rare
+        Y[np.flatnonzero(status)] = beside(region.center, Y)
     return Y
 
 

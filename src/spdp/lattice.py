@@ -38,7 +38,7 @@ from spdp.domain import Domain, check_domain
 from spdp.errors import DataError
 from spdp.faults import describe_fault, invalid_matrix
 from spdp.kernels import RECORD_NORM, Kernels, Region, kernels_for
-from spdp.kernels.base import Codes
+from spdp.kernels.base import Codes, any_unusable
 from spdp.kernels.place import home
 
 __all__ = ["RECORD_NORM", "encode", "exact_sum", "quantize"]
@@ -152,7 +152,7 @@ def fault_of(part: Part, status: Codes, explain: bool = True) -> Fault:
 
     None without looking where nobody is to be told.
     """
-    if not (explain and status.any()):
+    if not (explain and any_unusable(status)):
         return None
     first = int(np.flatnonzero(status)[0])
     text = part.fault or describe_fault(int(status[first]), part.stack[first])

@@ -68,24 +68,24 @@ extern "C" int records(int k, int single, int mode, const void* x, Int m, double
 
 extern "C" void row_norms(Int m, int d, const double* y, const double* parameters, double* out) {
     const Rows rows(m, d, y, parameters);
-    for (Int i = 0; i < m; ++i) out[i] = row_norm(Row(rows, y + i * d));
+    for (Int i = 0; i < m; ++i) out[i] = row_norm(Row(rows, i));
 }
 
 extern "C" void row_distances(Int m, int d, const double* y, const double* parameters, double cap, Int* sum) {
     const Rows rows(m, d, y, parameters);
-    for (Int i = 0; i < m; ++i) *sum += distance_units(row_norm(Row(rows, y + i * d)), cap);
+    for (Int i = 0; i < m; ++i) *sum += distance_units(row_norm(Row(rows, i)), cap);
 }
 
 extern "C" void row_counts(Int m, int d, const double* y, const double* parameters, int edges, Int* counts) {
     const Rows rows(m, d, y, parameters);
-    for (Int i = 0; i < m; ++i) ++counts[interval(row_norm(Row(rows, y + i * d)), parameters + 2 * d, edges)];
+    for (Int i = 0; i < m; ++i) ++counts[interval(row_norm(Row(rows, i)), parameters + 2 * d, edges)];
 }
 
 extern "C" void row_excess(Int m, int d, const double* y, const double* parameters, double radius, int reaches, Int* sums) {
     const Rows rows(m, d, y, parameters);
     const Reach* all = reinterpret_cast<const Reach*>(parameters + 2 * d);
     for (Int i = 0; i < m; ++i)
-        for (int r = 0; r < reaches; ++r) sums[r] += excess_units(row_lengths(Row(rows, y + i * d)), radius, all[r]);
+        for (int r = 0; r < reaches; ++r) sums[r] += excess_units(row_lengths(Row(rows, i)), radius, all[r]);
 }
 
 extern "C" void row_between(Int m, int k, const double* y, double low, double high, Byte* between) {
@@ -97,7 +97,7 @@ extern "C" void row_between(Int m, int k, const double* y, double low, double hi
 extern "C" void row_codes(Int m, int d, const double* y, const double* parameters, double radius, Int* codes) {
     const Rows rows(m, d, y, parameters);
     for (Int i = 0; i < m; ++i) {
-        const Row row(rows, y + i * d);
+        const Row row(rows, i);
         const RowCode code(row, radius);
         for (int j = 0; j < d; ++j) codes[i * d + j] = code(j, j);
     }

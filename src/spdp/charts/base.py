@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spdp.blocks import REAL
 from spdp.charts.spectra import largest_eigenvalue
 from spdp.kernels import Kernels, Region, kernels_for
-from spdp.kernels.base import Array, Codes, Ints, code_adder, own_kernels
+from spdp.kernels.base import Array, Codes, Ints, any_unusable, code_adder, own_kernels
 from spdp.kernels.place import beside, home
 
 __all__ = ["Chart", "Component", "at_center", "clip_to_ball", "diagonal_components"]
@@ -197,7 +197,7 @@ def diagonal_components(v: Array, k: int) -> list[Component]:
 
 def at_center(Y: Array, status: Codes, region: Region) -> Array:
     """``Y`` with unusable records moved to the region's centre, in place."""
-    if status.any():  # far cheaper than their places, and rare
+    if any_unusable(status):
         Y[np.flatnonzero(status)] = beside(region.center, Y)
     return Y
 

@@ -144,6 +144,11 @@ def own_kernels(kernels: Kernels, chart: str) -> OwnKernels | None:
     return table.get(chart)
 
 
+def any_unusable(status: Codes) -> bool:
+    """Whether a matrix is: the largest status is quicker to find than their places."""
+    return bool(len(status) and int(status.max()) != Status.OK)
+
+
 def fused(kernels: Kernels, query: str) -> Callable[..., Any] | None:
     """A query in one pass, where kernels have it."""
     table: dict[str, Callable[..., Any]] = getattr(kernels, "FUSED", {})

@@ -131,8 +131,16 @@ constexpr int MOST_REACHES = 4;
 // Rows in turn, each seen by all of its lanes.
 template <class Each> FN void for_rows(const Rows& rows, Each each) {
     const Int stride = Int(gridDim.x) * blockDim.x / rows.lanes;
-    for (Int i = (Int(blockIdx.x) * blockDim.x + threadIdx.x) / rows.lanes; i < rows.m; i += stride)
-        each(Row(rows, rows.y + i * rows.d), i);
+    Int i = (Int(blockIdx.x) * blockDim.x + threadIdx.x) / rows.lanes;
+#ifdef SPDP_D
+    for (Raw now(rows, i); i < rows.m; i += stride) {
+        const Raw next(rows, i + stride);  // on its way meanwhile
+        each(Row(rows, now), i);
+        now = next;
+    }
+#else
+    for (; i < rows.m; i += stride) each(Row(rows, i), i);
+#endif
 }
 
 extern "C" __global__ void row_norms(Int m, int d, const double* y, const double* parameters, int lanes, double* out) {
@@ -255,9 +263,8 @@ extern "C" __global__ void row_edges(Int m, int d, const double* y, const double
     const Int thread = Int(blockIdx.x) * blockDim.x + threadIdx.x;
     Int mine = 0;
     for (Int i = thread; i < m; i += Int(gridDim.x) * blockDim.x) {
-        const double* row = y + i * d;
-        const bool inside = row_norm(Row(rows, row)) < radius;
-        mine += !(inside && (low == high || eigenvalues_between(row, k, low, high, room + thread * d)));
+        const bool inside = row_norm(Row(rows, i)) < radius;
+        mine += !(inside && (low == high || eigenvalues_between(y + i * d, k, low, high, room + thread * d)));
     }
     add_warp(count, mine);
 }

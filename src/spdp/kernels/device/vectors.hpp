@@ -46,19 +46,30 @@ struct Rows {
     }
 };
 
+#ifdef SPDP_D
+// What a lane has of row i as it is stored; nothing but zero beyond the last one.
+struct Raw {
+    double y[Rows::EACH];
+    FN Raw(const Rows& rows, Int i) {
+        FOR_COORDINATES(rows, p, j) y[p] = i < rows.m ? rows.y[i * rows.d + j] : 0.0;
+    }
+};
+#endif
+
 // What a lane has of one row: x = y - center, and z.
 struct Row {
     const Rows& rows;
 #ifdef SPDP_D
     double held[Rows::EACH];
-    FN Row(const Rows& all, const double* y) : rows(all) {
-        FOR_COORDINATES(rows, p, j) held[p] = y[j] - rows.origin[p];
+    FN Row(const Rows& all, const Raw& raw) : rows(all) {
+        FOR_COORDINATES(rows, p, j) held[p] = raw.y[p] - rows.origin[p];
     }
+    FN Row(const Rows& all, Int i) : Row(all, Raw(all, i)) {}
     FN double x(int p, int j) const { return held[p]; }
     FN double z(int p, int j) const { return held[p] * rows.factor[p]; }
 #else
     const double* y;
-    FN Row(const Rows& all, const double* row) : rows(all), y(row) {}
+    FN Row(const Rows& all, Int i) : rows(all), y(all.y + i * all.d) {}
     FN double x(int p, int j) const { return y[j] - rows.center[j]; }
     FN double z(int p, int j) const { return x(p, j) * rows.by[j]; }
 #endif
@@ -107,6 +118,7 @@ struct Reach {
     double reach, weight, power;
 };
 FN Int excess_units(const Lengths& at, double radius, const Reach& of) {
+    if (!(at.scaled > radius)) return 0;  // as most are
     const double inside = at.plain * (radius / larger(at.scaled, radius));
     double before = smaller(at.plain, of.reach) / of.reach, after = inside / of.reach;
     if (of.power == 2.0) {

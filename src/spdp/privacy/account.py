@@ -184,11 +184,15 @@ class Account:
             raise ParameterError("an account of Laplace noise has no mu")
         return self.budget.mu
 
+    @cached_property
+    def _total(self) -> int:
+        """μ², as `_squared` counts."""
+        return _squared(self.mu)
+
     @property
     def left(self) -> float:
         """Share of μ² not yet spent."""
-        total = _squared(self.mu)
-        return (total - self._spent) / total
+        return (self._total - self._spent) / self._total
 
     @property
     def mu_spent(self) -> float | None:
@@ -256,9 +260,8 @@ class Account:
         """μ of the next step: a share of μ², trimmed until Σ μᵢ² ≤ μ² holds exactly."""
         if not self.steps and share >= 1.0:
             return self.mu
-        total = _squared(self.mu)
         mu, trim = self.mu * sqrt(max(0.0, min(share, self.left))), 2.0**-53
-        while mu > 0 and _squared(mu) + self._spent > total:
+        while mu > 0 and _squared(mu) + self._spent > self._total:
             mu, trim = max(0.0, min(nextafter(mu, 0.0), mu * (1 - trim))), 2 * trim
         if self.left < NOTHING or not mu > 0:
             raise ParameterError("a release tried to spend more than its budget")

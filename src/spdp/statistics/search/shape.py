@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 SEEN = 1.0  # eigenvalues above this multiple of the noise's spectral edge are believed
 ABSOLUTE = 1.25  # standard deviation of a Gaussian coordinate over its mean absolute value
 NARROWEST = 0.02  # of the widest, so that no unit rests on noise alone
+ALONE = 15  # size up to which one thread works anyway: asking for it takes longer
 CLEAR = 2.5  # standard deviations of noise below which a spread is not believed
 
 
@@ -49,8 +50,10 @@ def _eigh(C: Array) -> Any:
     """Eigenvalues and eigenvectors, on one thread.
 
     Of so small a matrix, others only get in the way: they wait for each other, and for
-    a while after they go on waiting for work.
+    a while after they go on waiting for work. Of the smallest LAPACK uses but one.
     """
+    if len(C) <= ALONE:
+        return np.linalg.eigh(C)
     with _blas().limit(limits=1):
         return np.linalg.eigh(C)
 

@@ -1,7 +1,6 @@
 """The radius that balances noise against clipping, from a histogram of distances."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,8 +82,8 @@ class Tail:
         """Radii to choose from, and the share of records that are beyond for sure."""
         caution = CAUTION + CAUTION_SLOPE * np.log(self.edges / distance)
         seen = self._falling(np.clip(caution, CAUTION_LEAST, CAUTION_MOST), m)
-        fine = [np.linspace(a, b, FINER, endpoint=False) for a, b in pairwise(self.edges)]
-        x = np.append(np.concatenate(fine), self.edges[-1])
+        fine = np.linspace(self.edges[:-1], self.edges[1:], FINER, endpoint=False, axis=1)
+        x = np.append(fine, self.edges[-1])
         return x, np.interp(x, self.edges, seen) / m
 
     def quantiles(self, levels: Array, distance: float, m: int) -> Array:

@@ -2,11 +2,20 @@
 
 import copy
 import json
+from math import sqrt
 
 import numpy as np
 import pytest
 
-from spdp import Ball, EigenvalueBounds, Release, RiemannianLaplace, TangentGaussian, private_mean
+from spdp import (
+    Ball,
+    EigenvalueBounds,
+    Release,
+    RiemannianLaplace,
+    TangentGaussian,
+    private_difference,
+    private_mean,
+)
 from spdp.certificate import Certificate, seal_of
 from spdp.errors import DataError
 from spdp.privacy.account import laplace_scale_exact, lattice_scale
@@ -285,3 +294,22 @@ def test_keys_that_are_none(keys, tmp_path):
     with pytest.raises(DataError, match=r"absent\.pem"):
         release.save(tmp_path / "a", sign=tmp_path / "absent.pem")
     assert not (tmp_path / "a").exists()
+
+
+def test_fractional_scales_that_suffice_are_accepted():
+    """As certificates state them that were made with scales to the last bit."""
+    c = WAYS["one shot"]().certificate
+    (step,) = c["steps"]
+    exact = np.nextafter(sqrt((step["sensitivity"] / step["mu"]) ** 2 + 16), np.inf)
+    assert exact < step["scale"]
+    step["scale"] = float(np.nextafter(exact, np.inf))
+    assert all(check.ok for check in checks(c) if check.name == "step")
+    step["scale"] = exact * (1 - 1e-15)
+    assert not all(check.ok for check in checks(c) if check.name == "step")
+
+
+def test_steps_in_another_order_fail_by_name():
+    options = {"epsilon": 5.0, "delta": 1e-6, "domain": Ball(4.0), "classes": ["a", "b"]}
+    c = private_difference(X, ["a", "b"] * 200, **options).certificate
+    c["steps"][-2:] = c["steps"][:-3:-1]
+    assert not all(check.ok for check in checks(c))

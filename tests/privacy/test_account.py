@@ -70,6 +70,34 @@ def test_shares_add_up_exactly_and_cannot_be_overspent():
         assert len(account.steps) == 4
 
 
+def test_sensitivities_of_numpy_do_not_overflow():
+    class Counted(Stated):
+        def sensitivity(self, adjacency):
+            return np.int64(self.bound)
+
+    for kind in (Counted, Stated):
+        account = Account(Budget.gaussian(1.0, 1e-6), random_state=0)
+        assert account.measure(kind("a", 1 << 31), ZERO).scale > 2**31
+
+
+@pytest.mark.parametrize("budget", [Budget.gaussian(1.0, 1e-6), Budget.pure(1.0)])
+def test_an_interrupted_draw_is_spent(budget, monkeypatch):
+    """What was drawn may have been seen: it is not drawn again."""
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    account = Account(budget)
+    for law in ("gaussian", "laplace"):
+        monkeypatch.setattr(noise, law, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        account.measure(Stated("a", 1 << 31), ZERO)
+    monkeypatch.undo()
+    with pytest.raises(ParameterError, match="more than its budget"):
+        account.measure(Stated("a", 1 << 31), ZERO)
+    assert account.mu_spent == budget.mu
+
+
 def test_laplace_accounts_answer_once():
     account = Account(Budget.pure(0.7), random_state=0)
     account.measure(Stated("a", 1 << 31), ZERO)

@@ -77,7 +77,7 @@ class Answer(NamedTuple):
 @lru_cache(maxsize=1024)
 def lattice_scale(sensitivity: int, mu: float) -> float:
     """Smallest double s with s² ≥ (Δ/μ)² + 16, in exact arithmetic; whole if large."""
-    target = (Fraction(sensitivity) / Fraction(mu)) ** 2 + ROUNDING_VARIANCE
+    target = _needed(sensitivity, mu)
     try:
         s = sqrt(target)
     except OverflowError:
@@ -85,6 +85,16 @@ def lattice_scale(sensitivity: int, mu: float) -> float:
     while Fraction(s) ** 2 < target:
         s = nextafter(s, inf)
     return float(ceil(s)) if s > WHOLE else s
+
+
+def _needed(sensitivity: int, mu: float) -> Fraction:
+    """s² of noise that costs μ."""
+    return (Fraction(sensitivity) / Fraction(mu)) ** 2 + ROUNDING_VARIANCE
+
+
+def suffices(scale: float, sensitivity: int, mu: float) -> bool:
+    """Whether noise of this scale costs at most μ, in exact arithmetic."""
+    return mu > 0 and scale > 0 and Fraction(scale) ** 2 >= _needed(sensitivity, mu)
 
 
 def _squared(mu: float) -> int:
@@ -111,7 +121,7 @@ def noise_scale(budget: Budget, sensitivity: int) -> float:
 
 def _for_ledger(cost: float, query: Priced, sensitivity: int) -> float:
     """What noise for ``sensitivity`` costs under a ledger's replace-one, rounded up."""
-    exact = Fraction(cost) * query.sensitivity(Adjacency.REPLACE_ONE) / sensitivity
+    exact = Fraction(cost) * int(query.sensitivity(Adjacency.REPLACE_ONE)) / sensitivity
     rounded = float(exact)
     while Fraction(rounded) < exact:
         rounded = nextafter(rounded, inf)
@@ -125,7 +135,7 @@ def _too_small() -> ParameterError:
 
 
 class Account:
-    """The account of one release.
+    """The account of one release, in one thread.
 
     Parameters
     ----------
@@ -170,7 +180,7 @@ class Account:
         self._rng = None if random_state is None else np.random.default_rng(random_state)
         self._ledger, self._label = ledger, label
         self._entry: int | None = None
-        self._spent = 0  # of μ², as `_squared` counts
+        self._spent = 0  # of μ², as `_squared` counts; of pure noise, whether it was drawn
 
     @cached_property
     def key(self) -> int:
@@ -199,8 +209,8 @@ class Account:
         """√Σ μᵢ² of what was answered, rounded up; None for Laplace noise."""
         if self.budget.mu is None:
             return None
-        if len(self.steps) == 1:
-            return float(self.steps[0]["mu"])
+        if self._spent == self._total:
+            return self.mu
         return mu_upward(1, Fraction(1 << SQUARE_BITS, self._spent))
 
     def measure(
@@ -210,7 +220,7 @@ class Account:
 
         ``released`` are released or public values for the step's log.
         """
-        sensitivity = query.sensitivity(self.adjacency)
+        sensitivity = int(query.sensitivity(self.adjacency))  # NumPy's would overflow
         if self.budget.noise is Noise.LAPLACE:
             answer, cost = self._laplace(query, sensitivity, exact)
         else:
@@ -258,7 +268,7 @@ class Account:
 
     def _afford(self, share: float) -> float:
         """μ of the next step: a share of μ², trimmed until Σ μᵢ² ≤ μ² holds exactly."""
-        if not self.steps and share >= 1.0:
+        if not self._spent and share >= 1.0:
             return self.mu
         mu, trim = self.mu * sqrt(max(0.0, min(share, self.left))), 2.0**-53
         while mu > 0 and _squared(mu) + self._spent > self._total:
@@ -270,7 +280,7 @@ class Account:
     def _laplace(
         self, query: Priced, sensitivity: int, exact: NDArray[np.int64]
     ) -> tuple[Answer, dict[str, float]]:
-        if self.steps:
+        if self._spent:
             raise ParameterError("a release tried to spend more than its budget")
         scale, d = laplace_scale_exact(sensitivity, self.budget.epsilon), len(exact)
         if scale * (d + 60 * sqrt(d)) > 2.0**61:  # the radius is Gamma(d): some 60 sd
@@ -278,6 +288,7 @@ class Account:
         noise.check_scale(d, scale)
         if self._unpaid:
             self._commit(pure=_for_ledger(self.budget.epsilon, query, sensitivity))
+        self._spent = 1  # all there is, even if the draw is interrupted
         noisy = noise.laplace(exact, scale, self._rng)
         answer = Answer(noisy.astype(np.float64), float(scale))
         return answer, {"epsilon": self.budget.epsilon}

@@ -9,8 +9,8 @@ logged act. A damaged file is refused (:mod:`spdp.privacy.ledger_book`).
 
 *Adjacency.* The budget is for replacement of one record. What a release under another
 adjacency costs is computed where its queries are known, by the
-:class:`~spdp.privacy.account.Account`: Δ_replace/σ of the query itself, or Δ_replace/Δ
-times ε. A mechanism with a stated sensitivity is charged as stated.
+:class:`~spdp.privacy.account.Account`: Δ_replace/Δ of the query itself, times μ or ε. A
+mechanism with a stated sensitivity is charged as stated.
 
 *Assumed.* Every release of the dataset goes through its ledger; the file is not rolled
 back to an earlier copy, and nobody who can write it means to deceive.

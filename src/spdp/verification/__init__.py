@@ -72,6 +72,7 @@ WRONG = (
     TypeError,
     AttributeError,
     ArithmeticError,
+    AssertionError,
     MemoryError,
 )
 

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import Shape, in_dtype, is_list, record_stack, shape_of_first, steady
+from spdp.blocks import in_dtype, record_stack, shape_of_first, steady
 from spdp.choices import Unit
 from spdp.errors import DataError, InvalidMatrixError
 from spdp.kernels.place import on_device
+from spdp.stacks import Shape, is_list
 
 __all__ = [
     "BLOCK_BYTES",
@@ -68,7 +69,7 @@ class Source:
     parts : int, optional
         p, where a record is p matrices: blocks are ``(m, p, k, k)`` then.
     columns : tuple of str
-        What stands beside the records: blocks are :class:`~spdp.blocks.Block` then.
+        What stands beside the records: blocks are :class:`~spdp.stacks.Block` then.
     record : Unit
         What one record is, where nobody says whose it is.
     advise : callable, optional

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from spdp.data.identity import spelt
 from spdp.data.labels import entries_of
-from spdp.data.source import Advice, Source, is_dask, read_piece
+from spdp.data.pieces import is_dask, read_piece
+from spdp.data.source import Advice, Source
 from spdp.errors import DataError
 from spdp.stacks import Block, is_list, records_of
 

@@ -14,6 +14,7 @@ from spdp.geometry import (
     distance_offlog,
     expm,
     invvecd,
+    log_cholesky,
     logm,
     mean_logeuclid,
     mean_offlog,
@@ -179,6 +180,11 @@ def test_bad_shapes_and_types():
         vecd([[1.0, 2.0], [3.0, 1.0]])
     with pytest.raises(InvalidMatrixError, match="overflows"):
         expm([[800.0]])
+
+
+@pytest.mark.parametrize(("function", "d"), [(vecd, 6), (log_cholesky, 6), (off_log, 3)])
+def test_no_matrices_have_no_vectors(function, d):
+    assert function(np.empty((2, 0, 3, 3))).shape == (2, 0, d)
 
 
 def hermitian(n, k, seed=0):

@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
-from spdp.blocks import matrix_stack, wide
+from spdp.blocks import matrix_stack
 from spdp.charts import LOGEUCLID, chart_of
 from spdp.choices import positive
 from spdp.errors import ParameterError
 from spdp.geometry import logm
 from spdp.progress import track
+from spdp.stacks import wide
 
 __all__ = ["LogGaussian", "LogLaplace", "log_jacobian"]
 

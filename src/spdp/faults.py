@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import wide
 from spdp.errors import InvalidMatrixError
 from spdp.kernels import Status
 from spdp.kernels.place import home
+from spdp.stacks import wide
 
 __all__ = ["check_status", "describe_fault", "invalid_matrix"]
 

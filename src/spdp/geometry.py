@@ -30,7 +30,7 @@ from spdp.correlation import above, correlation_of, correlations
 from spdp.errors import InvalidMatrixError, ParameterError
 from spdp.faults import check_status
 from spdp.hermitian import hermitian_expm, hermitian_logm
-from spdp.kernels import Status, base, kernels_for, reference, size_of
+from spdp.kernels import base, kernels_for, reference, size_of
 
 __all__ = [
     "add",
@@ -104,16 +104,10 @@ def vecd(S: ArrayLike) -> Array:
     array([1.        , 2.        , 4.24264069])
     """
     A = matrix_stack(S, "S")
-    F = _flat(A).astype(np.float64)
-    big = np.abs(F).max(axis=(1, 2), initial=0.0)
-    with np.errstate(invalid="ignore", over="ignore"):
-        gap = np.abs(F - F.transpose(0, 2, 1)).max(axis=(1, 2), initial=0.0)
-        slack = base.unit_slack(A.dtype, A.shape[-1])
-        symmetric = gap <= np.maximum(base.symmetry_tolerance(A.dtype) * big, slack)
-    status = np.where(symmetric, Status.OK, Status.NOT_SYMMETRIC)
-    status[~np.isfinite(big)] = Status.NOT_FINITE
-    check_status(status.astype(np.uint8), A)
-    return base.vecd(0.5 * F + 0.5 * F.transpose(0, 2, 1)).reshape(*A.shape[:-2], -1)
+    slack = base.unit_slack(A.dtype, A.shape[-1])
+    check_status(reference.prepare(_flat(A), slack).status, A)
+    half = 0.5 * A.astype(np.float64)
+    return base.vecd(half + np.swapaxes(half, -1, -2))
 
 
 def invvecd(v: ArrayLike) -> Array:
@@ -213,10 +207,10 @@ def mean_logeuclid(X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDAr
     """
     A = _several(matrix_stack(X, kinds=NUMBERS))
     n = A.shape[-3]
-    weights = None if sample_weight is None else _weights(sample_weight, n)
     if A.ndim > 3 or np.iscomplexobj(A):
-        w = np.full(n, 1.0 / n) if weights is None else weights
+        w = _weights(sample_weight, n)
         return _exponential(np.einsum("n,...nij->...ij", w, _logarithms(A)))
+    weights = None if sample_weight is None else _weights(sample_weight, n)
     total, status, smallest = kernels_for(A).log_sum(A, weights)
     check_status(status, A, smallest)
     return expm(total / n if weights is None else total)
@@ -243,7 +237,7 @@ def log_cholesky(X: ArrayLike) -> Array:
         check_status(status, A, smallest)
         raise
     L = np.ldexp(L, ((prepared.exponent - odd) // 2)[:, None, None])
-    return vector_of(L).reshape(*A.shape[:-2], -1)
+    return vector_of(L.reshape(A.shape))
 
 
 def distance_logchol(X: ArrayLike, Y: ArrayLike, squared: bool = False) -> Any:
@@ -341,12 +335,13 @@ def _length(D: Array, squared: bool) -> Any:
 
 def _average(V: Array, sample_weight: ArrayLike | None) -> Array:
     """Weighted mean of vectors (..., n, d)."""
-    n = V.shape[-2]
-    w = np.full(n, 1.0 / n) if sample_weight is None else _weights(sample_weight, n)
+    w = _weights(sample_weight, V.shape[-2])
     return np.asarray(np.einsum("n,...nd->...d", w, V))
 
 
-def _weights(sample_weight: ArrayLike, n: int) -> Array:
+def _weights(sample_weight: ArrayLike | None, n: int) -> Array:
+    if sample_weight is None:
+        return np.full(n, 1.0 / n)
     w = np.asarray(sample_weight, dtype=np.float64)
     if w.shape != (n,):
         raise ParameterError(f"sample_weight has shape {w.shape}; expected ({n},)")

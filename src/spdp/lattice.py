@@ -23,15 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import (
-    Part,
-    Shape,
-    blocks_of,
-    is_list,
-    record_stack,
-    shape_of_block,
-    split,
-)
+from spdp.blocks import blocks_of, record_stack, shape_of_block
 from spdp.charts import LOGEUCLID, Chart
 from spdp.choices import OnInvalid, choose
 from spdp.domain import Domain, check_domain
@@ -40,6 +32,7 @@ from spdp.faults import describe_fault, invalid_matrix
 from spdp.kernels import RECORD_NORM, Kernels, Region, kernels_for
 from spdp.kernels.base import Codes, any_unusable
 from spdp.kernels.place import home
+from spdp.stacks import Part, Shape, is_list, split
 
 __all__ = ["RECORD_NORM", "encode", "exact_sum", "quantize"]
 

@@ -9,12 +9,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spdp import Ball, private_regression
-from spdp.blocks import records_of
 from spdp.data import as_source, open_records
 from spdp.data.columns import beside
 from spdp.data.identity import spelt
 from spdp.data.labels import entries_of, numbers_of, places_of
 from spdp.errors import DataError, InvalidMatrixError
+from spdp.stacks import records_of
 from spdp.statistics.sums import LatticeSum
 
 HEADER = b"c1,c2,c3,who,note,site"

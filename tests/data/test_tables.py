@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from spdp import EigenvalueBounds, private_mean
-from spdp.blocks import Block, records_of
 from spdp.data import open_records
 from spdp.data.formats import csv as csv_format
 from spdp.data.formats import parquet as parquet_format
 from spdp.errors import DataError, DataWarning, InvalidMatrixError, ParameterError
+from spdp.stacks import Block, records_of
 from spdp.statistics.sums import LatticeSum
 
 pa = pytest.importorskip("pyarrow")

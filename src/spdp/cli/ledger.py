@@ -11,7 +11,7 @@ import typer
 from spdp.cli import options
 from spdp.cli.examples import group, register
 from spdp.cli.output import Output, console, present, print_json, say
-from spdp.cli.records import Reader, name_of
+from spdp.cli.records import Layout, name_of
 from spdp.cli.spelling import printable
 from spdp.errors import LedgerError
 
@@ -122,30 +122,13 @@ def _cell(value: Any) -> Any:
     return f"'{printable(value)}" if value.startswith(FORMULA) else printable(value)
 
 
-def bind(
-    ledger: File,
-    data: options.Data,
-    key: options.ArrayName = None,
-    order: options.Order = None,
-    mask: options.Mask = None,
-    groups_column: options.PersonColumn = None,
-    label_column: options.LabelColumn = None,
-    entries: options.Entries = None,
-) -> None:
+def bind(ledger: File, data: options.Data, layout: Layout) -> None:
     """Bind a ledger to its data by a fingerprint.
 
     The key of the fingerprint is taken from SPDP_LEDGER_KEY and kept by the curator.
     """
     account = options.open_ledger(ledger)
-    reader = Reader(
-        key,
-        order,
-        mask,
-        groups_column=groups_column,
-        label_column=label_column,
-        entries=entries,
-    )
-    account.bind(reader.source(data))
+    account.bind(layout.source(data))
     say(f"bound {ledger} to {name_of(data)}")
 
 

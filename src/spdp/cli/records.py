@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from spdp.data import Source
     from spdp.engines import Engine
 
-__all__ = ["Opened", "Reader", "name_of"]
+__all__ = ["Layout", "Opened", "Reader", "name_of"]
 
 
 class Opened(NamedTuple):
@@ -80,6 +80,22 @@ class Reader:
             from spdp.engines.dask import DaskEngine
 
             yield Opened(source, DaskEngine(client))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How files are to be read where nothing of them leaves: a group of options."""
+
+    key: options.ArrayName = None
+    order: options.Order = None
+    mask: options.Mask = None
+    groups_column: options.PersonColumn = None
+    label_column: options.LabelColumn = None
+    entries: options.Entries = None
+
+    def source(self, files: Sequence[Path]) -> "Source":
+        """The records of all files, one after the other."""
+        return Reader(**asdict(self)).source(files)
 
 
 def _check_unit(source: "Source", unit: Unit | None) -> None:

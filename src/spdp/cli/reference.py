@@ -7,7 +7,7 @@ import typer
 
 from spdp.cli import options
 from spdp.cli.output import check_free, print_json, say
-from spdp.cli.records import Reader
+from spdp.cli.records import Layout
 from spdp.errors import ParameterError
 
 __all__ = ["reference"]
@@ -21,15 +21,11 @@ File = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The 
 
 def reference(
     data: PublicData,
+    *,
     output: File,
     metric: options.Metric = "logeuclid",
     force: options.Force = False,
-    key: options.ArrayName = None,
-    order: options.Order = None,
-    mask: options.Mask = None,
-    groups_column: options.PersonColumn = None,
-    label_column: options.LabelColumn = None,
-    entries: options.Entries = None,
+    layout: Layout,
     as_json: options.Json = False,
 ) -> None:
     """Sum up public data, for the --reference of spdp mean and plan.
@@ -42,15 +38,7 @@ def reference(
         raise ParameterError(f"{output}: a reference is written as .npz")
     if not force:
         check_free(output)  # before the work, which may last
-    reader = Reader(
-        key,
-        order,
-        mask,
-        groups_column=groups_column,
-        label_column=label_column,
-        entries=entries,
-    )
-    made = Reference.from_public(reader.source(data), metric)
+    made = Reference.from_public(layout.source(data), metric)
     made.save(output, force=force)
     if as_json:
         facts = {"n": made.n, "k": made.k, "spread": made.spread, "metric": made.metric}

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import Block, is_list, records_of
 from spdp.data.identity import spelt
 from spdp.data.labels import entries_of
-from spdp.data.source import Advice, Source, is_dask, read_piece
+from spdp.data.pieces import is_dask, read_piece
+from spdp.data.source import Advice, Source
 from spdp.errors import DataError
+from spdp.stacks import Block, is_list, records_of
 
 __all__ = ["COLUMNS", "Column", "beside", "owned"]
 

@@ -14,8 +14,8 @@ from unicodedata import normalize
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import is_list
 from spdp.errors import DataError, named
+from spdp.stacks import is_list
 
 __all__ = ["id_of", "ids_of", "spelt"]
 

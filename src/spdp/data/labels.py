@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import is_list
 from spdp.data.identity import id_of
 from spdp.errors import DataError
+from spdp.stacks import is_list
 
 __all__ = ["entries_of", "label_of", "lines_of", "numbers_of", "places_of"]
 

@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import Shape, in_dtype, is_list, record_stack, shape_of_first, steady
+from spdp.blocks import record_stack, shape_of_first, steady
 from spdp.choices import Unit
-from spdp.errors import DataError, InvalidMatrixError
+from spdp.data.pieces import is_dask, pieces_of, read_piece
+from spdp.errors import DataError
 from spdp.kernels.place import on_device
+from spdp.stacks import Shape, is_list
 
 __all__ = [
     "BLOCK_BYTES",
@@ -25,8 +27,6 @@ __all__ = [
     "Source",
     "as_source",
     "chain",
-    "is_dask",
-    "read_piece",
     "rows_per_block",
 ]
 
@@ -68,7 +68,7 @@ class Source:
     parts : int, optional
         p, where a record is p matrices: blocks are ``(m, p, k, k)`` then.
     columns : tuple of str
-        What stands beside the records: blocks are :class:`~spdp.blocks.Block` then.
+        What stands beside the records: blocks are :class:`~spdp.stacks.Block` then.
     record : Unit
         What one record is, where nobody says whose it is.
     advise : callable, optional
@@ -176,8 +176,11 @@ def rows_per_block(
 
 
 def _of_shape(read: Read, shape: Shape, n: int | None, name: str, **options: Any) -> Source:
-    parts = shape[0] if len(shape) == 3 else None
-    return Source(read, shape[-1], n, name, parts=parts, **options)
+    return Source(read, shape[-1], n, name, parts=_parts(shape), **options)
+
+
+def _parts(shape: Shape) -> int | None:
+    return shape[0] if len(shape) == 3 else None
 
 
 def as_source(X: Any, name: str = "X") -> Source:
@@ -273,15 +276,15 @@ def _widest(dtypes: list[np.dtype[Any] | None]) -> np.dtype[Any] | None:
 
 def _from_array(A: NDArray[Any], name: str) -> Source:
     shape, device = A.shape[1:], on_device(A)
-    parts = shape[0] if len(shape) == 3 else None
-    step = rows_per_block(shape[-1], A.itemsize, parts, DEVICE_BYTES if device else None)
-    starts = range(0, len(A), step)
+    size = DEVICE_BYTES if device else None
+    step = rows_per_block(shape[-1], A.itemsize, _parts(shape), size)
+    options = {"device": device, "dtype": A.dtype, "memory": 0 if _mapped(A) else A.nbytes}
+    return _of_shape(_cut(A, step), shape, len(A), name, **options)
 
-    def read() -> Iterator[Any]:
-        return (A[i : i + step] for i in starts)
 
-    memory = 0 if _mapped(A) else A.nbytes
-    return _of_shape(read, shape, len(A), name, device=device, dtype=A.dtype, memory=memory)
+def _cut(items: Any, step: int) -> Read:
+    """Reads an array or a list in blocks of so many records."""
+    return lambda: (items[i : i + step] for i in range(0, len(items), step))
 
 
 def _mapped(A: Any) -> bool:
@@ -298,14 +301,8 @@ def _from_list(items: list[Any], name: str) -> Source:
     if items and any(isinstance(item, Source) or is_dask(item) for item in items):
         return chain([as_source(item, f"{name}[{i}]") for i, item in enumerate(items)])
     shape = shape_of_first(items, name)
-    step = rows_per_block(shape[-1], parts=shape[0] if len(shape) == 3 else None)
-    starts = range(0, len(items), step)
-    return _of_shape(lambda: (items[i : i + step] for i in starts), shape, len(items), name)
-
-
-def is_dask(item: Any) -> bool:
-    """Whether something is Dask's: a collection, or a delayed piece of one."""
-    return type(item).__module__.startswith("dask.")
+    step = rows_per_block(shape[-1], parts=_parts(shape))
+    return _of_shape(_cut(items, step), shape, len(items), name)
 
 
 def _from_iterator(blocks: Iterator[Any], name: str) -> Source:
@@ -320,38 +317,7 @@ def _from_function(function: Callable[[], Any], name: str) -> Source:
 
 def _from_dask(array: Any, name: str) -> Source:
     """A Dask array (n, k, k) or (n, p, k, k), in its chunks, read in its dtype."""
-    from dask import delayed
-
-    shape: tuple[Any, ...] = getattr(array, "shape", ())
-    if len(shape) not in (3, 4) or shape[-1] != shape[-2]:
-        raise InvalidMatrixError(f"{name} has shape {shape}; expected a Dask array (n, k, k)")
-    whole = array.rechunk(dict.fromkeys(range(1, len(shape)), -1))
-    record = tuple(map(int, shape[1:]))
-    one = delayed(_as_stated, pure=False)
-    pieces = zip(whole.to_delayed().ravel(), whole.chunks[0], strict=True)
-    chunks = [one(chunk, rows, record, array.dtype, name) for chunk, rows in pieces]
-    known = not np.isnan(shape[0])
-    return _of_shape(
-        lambda: map(read_piece, chunks),
-        record,
-        int(shape[0]) if known else None,
-        name,
-        chunks=chunks,
-        sizes=list(map(int, whole.chunks[0])) if known else None,
-        dtype=array.dtype,
-    )
-
-
-def _as_stated(chunk: Any, rows: float, shape: Shape, dtype: np.dtype[Any], name: str) -> Any:
-    """A chunk in its array's dtype, if it has as many rows as stated (NaN: unknown)."""
-    if not np.isnan(rows) and len(chunk) != rows:
-        raise DataError(
-            f"{name} has a chunk of {len(chunk)} records where its Dask array states {rows}: "
-            "whatever made it must state the chunks it returns, or NaN where it cannot know"
-        )
-    return in_dtype(chunk, shape, dtype)
-
-
-def read_piece(chunk: Any) -> Any:
-    """The block of one chunk, read where this runs."""
-    return chunk.compute() if is_dask(chunk) else chunk()
+    shape, chunks, sizes = pieces_of(array, name)
+    n = None if sizes is None else sum(sizes)
+    options = {"chunks": chunks, "sizes": sizes, "dtype": array.dtype}
+    return _of_shape(lambda: map(read_piece, chunks), shape, n, name, **options)

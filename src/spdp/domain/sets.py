@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from spdp.blocks import NUMBERS, check_kind, matrix_stack, wide
+from spdp.blocks import NUMBERS, matrix_stack
 from spdp.charts import CHARTS, Chart
 from spdp.choices import positive
 from spdp.domain.base import Domain
 from spdp.errors import ParameterError, named
 from spdp.kernels import Region
 from spdp.plain import array_of, plain
+from spdp.stacks import check_kind, wide
 
 __all__ = ["Ball", "CorrelationBounds", "EigenvalueBounds", "TraceBounds"]
 

@@ -1,7 +1,8 @@
 """Engines: this process, its GPU, or a Dask cluster."""
 
 from spdp.choices import Place, choose
-from spdp.data.source import Source, is_dask
+from spdp.data.pieces import is_dask
+from spdp.data.source import Source
 from spdp.engines.base import Engine
 from spdp.engines.local import LocalEngine
 from spdp.engines.task import Held

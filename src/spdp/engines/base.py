@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spdp.blocks import Block, check_kind, record_marks
+from spdp.blocks import record_marks
 from spdp.charts import Chart
 from spdp.choices import OnInvalid
 from spdp.data.source import Source
@@ -22,6 +22,7 @@ from spdp.lattice import MAX_RECORDS, Unusable
 from spdp.privacy.ledger import Ledger, fingerprint_text
 from spdp.progress import track
 from spdp.queries import Query
+from spdp.stacks import Block, check_kind
 
 __all__ = ["KEEP_BYTES", "Engine", "Held", "collect", "unusable_record"]
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.data.source import Source, read_piece
+from spdp.data.pieces import read_piece
+from spdp.data.source import Source
 from spdp.engines.base import Engine, collect
 from spdp.engines.coins import Coins
 from spdp.engines.task import (

@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import records_of, split
 from spdp.engines.roster import Roster, distinct
 from spdp.engines.task import Array, Fault, Held, Ints, Task, beside_of
 from spdp.kernels import RECORD_NORM, kernels_for
 from spdp.kernels.place import home
 from spdp.lattice import fault_of, first_fault, quiet
 from spdp.queries import WHOLE, Query, Rows
+from spdp.stacks import records_of, split
 
 __all__ = ["Cells", "HeldPeople", "People", "cells_of"]
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import Block, Shape, split
 from spdp.charts import Chart
 from spdp.data.identity import spelt
 from spdp.data.labels import numbers_of, places_of
@@ -17,6 +16,7 @@ from spdp.kernels.place import beside as on_the_side_of
 from spdp.kernels.place import take_rows
 from spdp.lattice import Fault, Unusable, fault_of, first_fault, quiet, sum_block
 from spdp.queries import Query, Rows, VectorSum
+from spdp.stacks import Block, Shape, split
 
 __all__ = [
     "Beside",

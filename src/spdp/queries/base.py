@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 from spdp.choices import Adjacency
 from spdp.kernels import RECORD_NORM, Kernels
 
-__all__ = ["WHOLE", "Query", "Rows", "Stated", "describe", "either", "root_upward", "stated_step"]
+__all__ = [
+    "WHOLE",
+    "Query",
+    "Rows",
+    "Stated",
+    "describe",
+    "either",
+    "in_units",
+    "root_upward",
+    "stated_step",
+]
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -54,6 +64,15 @@ def root_upward(square: int) -> int:
     """⌈√square⌉."""
     root = isqrt(square)
     return root + (root * root < square)
+
+
+def in_units(share: Array, whole: int = RECORD_NORM) -> Ints:
+    """⌊share·whole⌋, in integers between 0 and ``whole`` whatever the share; 0 for NaN.
+
+    *Enforced* in integer arithmetic: floating point only says where in between.
+    """
+    kept = np.clip(np.nan_to_num(share, nan=0.0), 0.0, 1.0)
+    return np.clip((kept * whole).astype(np.int64), 0, whole)
 
 
 def either(adjacency: Adjacency, replaced: int, added: int) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from spdp.choices import Adjacency
 from spdp.frame import Frame
 from spdp.kernels import RECORD_NORM, Kernels
-from spdp.queries.base import WHOLE, Array, Ints, Query, Rows, either, root_upward
+from spdp.queries.base import WHOLE, Array, Ints, Query, Rows, either, in_units, root_upward
 from spdp.queries.moments import centred, in_part
 
 __all__ = ["CentredDistance", "CentredHistogram", "CentredSpread"]
@@ -49,8 +49,7 @@ class CentredDistance(_Centred):
     cap: float
 
     def units(self, Z: Array, kernels: Kernels) -> Ints:
-        share = np.minimum(norms(Z) / self.cap, 1.0)
-        return np.clip((share * RECORD_NORM).astype(np.int64), 0, RECORD_NORM)[:, None]
+        return in_units(norms(Z) / self.cap)[:, None]
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         return RECORD_NORM

@@ -6,7 +6,7 @@ import numpy as np
 
 from spdp.choices import Adjacency
 from spdp.kernels import RECORD_NORM, Kernels
-from spdp.queries.base import Array, Ints, Query, either, root_upward
+from spdp.queries.base import Array, Ints, Query, either, in_units, root_upward
 
 __all__ = ["AVERAGED", "DirectionSum"]
 
@@ -39,8 +39,7 @@ class DirectionSum(Query):
     def _nearness(self, Y: Array, kernels: Kernels) -> Ints:
         distance = kernels.vector_norms(Y, self.center, np.ones(len(self.center)))
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.nan_to_num(np.minimum(self.near / distance, 1.0), nan=0.0)
-        return np.clip((share * NEARNESS).astype(np.int64), 0, NEARNESS)
+            return in_units(self.near / distance, NEARNESS)
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         replaced = root_upward(4 * RECORD_NORM**2 + NEARNESS**2)

@@ -6,7 +6,7 @@ import numpy as np
 
 from spdp.choices import Adjacency
 from spdp.kernels import RECORD_NORM, Kernels
-from spdp.queries.base import WHOLE, Array, Ints, Query, Rows
+from spdp.queries.base import WHOLE, Array, Ints, Query, Rows, in_units
 
 __all__ = ["ClassExcess"]
 
@@ -26,8 +26,7 @@ class ClassExcess(Query):
 
     def over(self, rows: Rows, kernels: Kernels) -> Ints:
         distance = kernels.vector_norms(rows.Y, self.center, np.ones(len(self.center)))
-        beyond = np.nan_to_num((distance - self.radius) / self.cap, nan=0.0, posinf=1.0)
-        units = np.clip((np.clip(beyond, 0.0, 1.0) * RECORD_NORM).astype(np.int64), 0, RECORD_NORM)
+        units = in_units((distance - self.radius) / self.cap)
         if rows.share is not None:
             units = units * rows.share // WHOLE
         if rows.label is not None:

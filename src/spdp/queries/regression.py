@@ -31,7 +31,7 @@ import numpy as np
 
 from spdp.choices import Adjacency
 from spdp.kernels import RECORD_NORM, Kernels
-from spdp.queries.base import Array, Ints, Query, Rows, either, root_upward
+from spdp.queries.base import Array, Ints, Query, Rows, either, in_units, root_upward
 
 __all__ = ["CovariateSum", "CrossSum", "ResidualDistance", "Trend"]
 
@@ -97,9 +97,7 @@ class ResidualDistance(Query):
         R = self.trend.residuals(rows.Y, self.trend.seen(rows.x))
         d = R.shape[1]
         distance = kernels.vector_norms(R, np.zeros(d), np.ones(d))
-        share = np.nan_to_num(np.minimum(distance / self.cap, 1.0), nan=0.0)
-        units = np.clip((share * RECORD_NORM).astype(np.int64), 0, RECORD_NORM)
-        return np.array([units.sum()], np.int64)
+        return np.array([in_units(distance / self.cap).sum()], np.int64)
 
     def total(self, Y: Array, kernels: Kernels) -> Ints:
         raise TypeError("residuals need covariates beside the vectors")

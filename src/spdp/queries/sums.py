@@ -9,7 +9,7 @@ from spdp.choices import Adjacency
 from spdp.frame import Frame
 from spdp.kernels import RECORD_NORM, Kernels, Region
 from spdp.kernels.base import fused
-from spdp.queries.base import WHOLE, Array, Ints, Query, Rows, either, root_upward
+from spdp.queries.base import WHOLE, Array, Ints, Query, Rows, either, in_units, root_upward
 
 __all__ = [
     "AbsoluteSum",
@@ -152,9 +152,8 @@ class DistanceSum(Query):
         if whole := fused(kernels, "distance_sum"):
             Z, origin = self.frame.turned(Y, kernels)
             return np.asarray(whole(Z, origin, self.frame.width, self.cap))
-        share = np.minimum(self.frame.norms(Y, kernels) / self.cap, 1.0)
-        units = (share * RECORD_NORM).astype(np.int64)
-        return np.array([int(np.clip(units, 0, RECORD_NORM).sum())], np.int64)
+        units = in_units(self.frame.norms(Y, kernels) / self.cap)
+        return np.array([int(units.sum())], np.int64)
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         return RECORD_NORM

@@ -39,15 +39,14 @@ from spdp.domain import Domain
 from spdp.engines import Engine
 from spdp.frame import Frame
 from spdp.privacy.account import Seed
-from spdp.privacy.bounds import UPPER, Bound, Number, along_one_axis
+from spdp.privacy.bounds import UPPER, along_one_axis
 from spdp.privacy.ledger import Ledger
-from spdp.publishing import publish
 from spdp.queries import RECORD_NORM, AbsoluteSum, SpreadSum
 from spdp.queries.spread import COUNTED
 from spdp.release import Release
 from spdp.statements import DISTANCES, SPREAD, TAKEN
 from spdp.statistics.counted import countable
-from spdp.statistics.population import population_bound
+from spdp.statistics.pulled import Pulled, publish_with_mean
 from spdp.statistics.search import Search
 from spdp.statistics.search.run import CENTRE_BALL, CENTRE_SHARES, MAX_ROUNDS, ROUNDS_FROM
 from spdp.statistics.search.shape import spreads
@@ -65,19 +64,13 @@ TAIL_SHARE, RATIO_SHARE = 0.05, 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class Spread(Pulled):
     """What :class:`Spreads` found, in the records' own coordinates."""
 
-    y: Array
-    radius: float
-    bound: Bound
     variance: float
     variance_sd: float
     deviations: Array
     distances: Array
-    taken: Taken
-    sampling: Array  # variances of noise and sampling, along their principal axes
-    number: Number  # of records
 
 
 class Spreads(Search):
@@ -135,7 +128,7 @@ class Spreads(Search):
             (variance + UPPER * sd) * number.stretch / number.value,
         )
         spread = ratios * sqrt(variance / float(ratios @ ratios))
-        return Spread(y, radius, bound, variance, sd, spread, distances, taken, sampling, number)
+        return Spread(y, radius, bound, taken, sampling, number, variance, sd, spread, distances)
 
 
 def private_dispersion(
@@ -203,28 +196,20 @@ def private_dispersion(
 
 
 def _publish(setting: Setting, found: Spread, outside: Outside | None) -> Release:
-    chart, unit = setting.chart, setting.source.unit
-    y = chart.project(found.y, setting.region)
-    z = chart.representable(y)
-    bound = found.bound.moved(float(np.linalg.norm(z - y)))
+    unit = setting.source.unit
     values = {
-        "mean": chart.matrices(z),
         "variance": np.array(found.variance),
         "deviations": found.deviations,
         "distances": found.distances,
     }
-    return publish(
-        setting.account,
+    return publish_with_mean(
+        setting,
+        found,
+        outside,
         values,
-        bound,
         statistic="dispersion",
-        method="adaptive",
-        estimand=mean_estimand(chart.distance, unit) + SPREAD_TOO,
+        estimand=mean_estimand(setting.chart.distance, unit) + SPREAD_TOO,
         error_statement=_statement(found, unit.value),
-        error_bound_population=population_bound(
-            bound, found.sampling, found.taken.far, found.number, chart.distance, unit
-        ),
-        **setting.facts(outside, found.number.value, found.radius),
     )
 
 

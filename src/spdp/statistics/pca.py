@@ -46,15 +46,14 @@ from spdp.errors import ParameterError, TooNoisy, named, warn
 from spdp.frame import Frame
 from spdp.kernels.base import symmetric
 from spdp.privacy.account import Seed
-from spdp.privacy.bounds import UPPER, Bound, Number
+from spdp.privacy.bounds import UPPER
 from spdp.privacy.ledger import Ledger
-from spdp.publishing import publish
 from spdp.queries import MomentSum
 from spdp.queries.triangle import OFF_NOISE
 from spdp.release import Release
 from spdp.statements import PCA
 from spdp.statistics.counted import countable
-from spdp.statistics.population import population_bound
+from spdp.statistics.pulled import Pulled, publish_with_mean
 from spdp.statistics.search import Search
 from spdp.statistics.search.run import MAX_ROUNDS, ROUNDS_FROM, SHAPE_FROM
 from spdp.statistics.search.shape import cleaned
@@ -77,19 +76,13 @@ FEW = (
 
 
 @dataclass(frozen=True, eq=False)
-class Principal:
+class Principal(Pulled):
     """What :class:`Axes` found, in the records' own coordinates."""
 
-    y: Array
     covariance: Array
     components: Array  # (p, d)
     variances: Array  # (p,)
     trusted: float
-    bound: Bound
-    sampling: Array  # variances of noise and sampling, along their principal axes
-    taken: Taken
-    radius: float
-    number: Number  # of records
 
 
 class Axes(Search):
@@ -133,15 +126,15 @@ class Axes(Search):
         axes = np.eye(self.d) if self.axes is None else self.axes
         return Principal(
             self.original(y),
+            radius,
+            bound,
+            taken,
+            sampling,
+            number,
             symmetric(axes @ covariance @ axes.T),
             _signed((axes @ vectors).T),
             variances,
             trusted,
-            bound,
-            sampling,
-            taken,
-            radius,
-            number,
         )
 
 
@@ -277,26 +270,18 @@ def private_pca(
 
 
 def _publish(setting: Setting, found: Principal, outside: Outside | None) -> Release:
-    chart, unit = setting.chart, setting.source.unit
-    y = chart.project(found.y, setting.region)
-    z = chart.representable(y)
-    bound = found.bound.moved(float(np.linalg.norm(z - y)))
+    unit = setting.source.unit
     values = {
-        "mean": chart.matrices(z),
         "components": found.components,
         "explained_variance": found.variances,
         "covariance": found.covariance,
     }
-    return publish(
-        setting.account,
+    return publish_with_mean(
+        setting,
+        found,
+        outside,
         values,
-        bound,
         statistic="pca",
-        method="adaptive",
-        estimand=mean_estimand(chart.distance, unit) + COMPONENTS_TOO,
+        estimand=mean_estimand(setting.chart.distance, unit) + COMPONENTS_TOO,
         error_statement=PCA.format(unit=unit.value, trusted=found.trusted),
-        error_bound_population=population_bound(
-            bound, found.sampling, found.taken.far, found.number, chart.distance, unit
-        ),
-        **setting.facts(outside, found.number.value, found.radius),
     )

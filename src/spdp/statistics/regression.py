@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spdp.blocks import is_list
 from spdp.certificate import estimand_of
 from spdp.charts import chart_of
 from spdp.choices import Adjacency
@@ -31,6 +30,7 @@ from spdp.privacy.account import Seed
 from spdp.privacy.ledger import Ledger
 from spdp.publishing import publish
 from spdp.release import Release
+from spdp.stacks import is_list
 from spdp.statements import REGRESSION
 from spdp.statistics.counted import countable
 from spdp.statistics.search import Search

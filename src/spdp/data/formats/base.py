@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from spdp.blocks import Block, records_of
 from spdp.choices import Unit
 from spdp.data.source import Advice, Source, rows_per_block
 from spdp.errors import DataError, DataWarning, ParameterError, reason, warn
+from spdp.stacks import Block, records_of
 
 __all__ = [
     "Format",

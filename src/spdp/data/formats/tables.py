@@ -20,12 +20,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import Block
 from spdp.data.formats.base import Layout, Options, unused
 from spdp.data.identity import ids_of
 from spdp.data.labels import entries_of, label_of
 from spdp.data.source import Advice
 from spdp.errors import DataError, ParameterError, named
+from spdp.stacks import Block
 
 __all__ = ["Table", "advise", "block_of", "place"]
 

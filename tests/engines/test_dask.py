@@ -17,7 +17,7 @@ from spdp import Ball, EigenvalueBounds, Ledger, private_mean
 from spdp.charts import CHARTS
 from spdp.data import as_source, open_records
 from spdp.data.columns import beside
-from spdp.data.source import Source
+from spdp.data.source import Source, chain
 from spdp.engines import LocalEngine, engine_for
 from spdp.engines.dask import DaskEngine
 from spdp.engines.task import Task, totals_of
@@ -202,6 +202,22 @@ def test_persons_on_a_cluster(client, random_spd, tmp_path, name, method, monkey
     np.testing.assert_array_equal(there.value, here.value)
     assert there.certificate["n"] == here.certificate["n"] == 150
     assert there.certificate["unit"] == "person"
+
+
+@pytest.mark.parametrize("persisted", [False, True])
+def test_arrays_with_columns_stay_on_their_cluster(client, random_spd, persisted):
+    """Records with ids beside them are Dask's too: nobody has to name the engine."""
+    X, ids = random_spd(300, 2, condition=2.0), np.arange(300) % 60
+    array, groups = (da.from_array(A, chunks=(70, *A.shape[1:])) for A in (X, ids))
+    if persisted:
+        array, groups = client.persist(array), client.persist(groups)
+    for beside_it in (groups, ids):
+        source = beside(as_source(array), person=beside_it)
+        assert isinstance(engine_for(source), DaskEngine)
+        assert isinstance(engine_for(chain([source, source])), DaskEngine)
+    options = {"epsilon": 3.0, "delta": 1e-6, "domain": Ball(8.0), "random_state": 4}
+    there = private_mean(array, groups=groups, **options)
+    np.testing.assert_array_equal(there.value, private_mean(X, groups=ids, **options).value)
 
 
 def _of_persons(X, ids, path):

@@ -76,6 +76,8 @@ class Source:
         may look at the data: it is asked where such errors are raised, never else.
     device : bool
         Whether its blocks lie on a GPU.
+    clustered : bool
+        Whether its records are a Dask collection's.
     memory : int
         Bytes of its records where they lie in memory anyway; 0 for files.
     origins : dict, optional
@@ -98,6 +100,7 @@ class Source:
         record: Unit = Unit.RECORD,
         advise: Callable[[int], Advice] | None = None,
         device: bool = False,
+        clustered: bool = False,
         memory: int = 0,
         origins: Mapping[str, str] | None = None,
     ) -> None:
@@ -114,6 +117,7 @@ class Source:
         self.record = record
         self.advise = advise or (lambda i: Advice())
         self.device = device
+        self.clustered = clustered
         self.memory = memory
         self.origins = dict(origins or {})
         self._started = False
@@ -232,6 +236,7 @@ def chain(parts: Sequence[Source]) -> Source:
         columns=first.columns,
         record=first.record,
         advise=_by_part(parts),
+        clustered=any(part.clustered for part in parts),
         origins=_shared([part.origins for part in parts]),
     )
 
@@ -319,5 +324,5 @@ def _from_dask(array: Any, name: str) -> Source:
     """A Dask array (n, k, k) or (n, p, k, k), in its chunks, read in its dtype."""
     shape, chunks, sizes = pieces_of(array, name)
     n = None if sizes is None else sum(sizes)
-    options = {"chunks": chunks, "sizes": sizes, "dtype": array.dtype}
+    options = {"chunks": chunks, "sizes": sizes, "dtype": array.dtype, "clustered": True}
     return _of_shape(lambda: map(read_piece, chunks), shape, n, name, **options)

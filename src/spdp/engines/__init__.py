@@ -1,7 +1,6 @@
 """Engines: this process, its GPU, or a Dask cluster."""
 
 from spdp.choices import Place, choose
-from spdp.data.pieces import is_dask
 from spdp.data.source import Source
 from spdp.engines.base import Engine
 from spdp.engines.local import LocalEngine
@@ -26,7 +25,7 @@ def engine_for(source: Source, wanted: Engine | str | None = None) -> Engine:
         from spdp.engines.gpu import GpuEngine
 
         return GpuEngine()
-    if place is Place.LOCAL or source.chunks is None or not any(map(is_dask, source.chunks)):
+    if place is Place.LOCAL or source.chunks is None or not source.clustered:
         return LocalEngine()
     try:
         from distributed import get_client

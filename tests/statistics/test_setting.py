@@ -10,6 +10,7 @@ from spdp import (
     Ball,
     EigenvalueBounds,
     Ledger,
+    PrivateFrechetMean,
     PrivateTangentLDA,
     Release,
     private_class_means,
@@ -118,6 +119,25 @@ def test_a_hopeless_release_warns_where_its_page_says_so(random_spd, n):
         assert all(str(w.message) == facts(c)["worth"] for w in told)
         assert all(w.filename == __file__ for w in told)
         assert all("options" in getline(w.filename, w.lineno) for w in told)
+
+
+@pytest.mark.parametrize("kind", [Hopeless, OutsideDomain])
+def test_a_warning_that_is_made_an_error_carries_the_release(random_spd, kind):
+    """What was paid for is not lost, whatever the caller does with warnings."""
+    n, size, epsilon = (40, 1.0, 0.5) if kind is Hopeless else (3000, 1e3, 4.0)
+    options = {"epsilon": epsilon, "delta": 1e-6, "domain": Ball(3.0)}
+    X = size * random_spd(n, 3)
+    made = [
+        lambda: private_mean(X, **options),
+        lambda: private_dispersion(X, **options),
+        lambda: PrivateFrechetMean(**options).fit(X),
+    ]
+    for release in made:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", kind)
+            with pytest.raises(kind) as caught:
+                release()
+        assert all(check.ok for check in caught.value.release.verify())
 
 
 ODD = [None, "x", b"x", {}, object(), np.array([1, 2, 3]), (1,), 1j]

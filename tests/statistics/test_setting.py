@@ -13,6 +13,7 @@ from spdp import (
     PrivateFrechetMean,
     PrivateTangentLDA,
     Release,
+    plan,
     private_class_means,
     private_difference,
     private_dispersion,
@@ -23,6 +24,7 @@ from spdp import (
 )
 from spdp.errors import Hopeless, OutsideDomain, ParameterError
 from spdp.queries import RECORD_NORM
+from spdp.statistics import plan_words
 from spdp.words import facts, meaning
 
 N = 3000
@@ -119,6 +121,15 @@ def test_a_hopeless_release_warns_where_its_page_says_so(random_spd, n):
         assert all(str(w.message) == facts(c)["worth"] for w in told)
         assert all(w.filename == __file__ for w in told)
         assert all("options" in getline(w.filename, w.lineno) for w in told)
+
+
+def test_persons_are_called_persons_in_plans_and_releases(random_spd):
+    with pytest.warns(Hopeless, match="More persons or a larger ε"):
+        c = private_mean(
+            random_spd(40, 3), epsilon=0.5, delta=1e-6, domain=Ball(3.0), groups=np.arange(40) // 2
+        ).certificate
+    made = plan(n=20, k=3, epsilon=0.5, delta=1e-6, domain=Ball(3.0), unit="person")
+    assert facts(c)["persons"] == plan_words.facts(made)["persons"] == "20"
 
 
 @pytest.mark.parametrize("kind", [Hopeless, OutsideDomain])

@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.charts import Chart, chart_of
+from spdp.choices import counted
 from spdp.domain import domain_of
 from spdp.kernels import Region, kernels_for
 
-__all__ = ["COUNTED", "clearly_outside", "hopeless", "outside", "reach"]
+__all__ = ["clearly_outside", "hopeless", "outside", "reach"]
 
 Array = NDArray[np.float64]
 Certificate = dict[str, Any]
 Values = Mapping[str, NDArray[Any]]
 
-COUNTED = {"record": "records", "voxel": "voxels", "person": "people"}
 MEANS = ("mean", "dispersion", "pca", "class-means")  # whose bound is on means
 MANY, CLEAR = 0.1, 3.0  # share from which to warn, by so many sd of its noise
 FAR, SHARP = 0.9, 0.3  # over the radius: distance of a mean at the edge, and its error
@@ -106,5 +106,5 @@ def hopeless(c: Certificate) -> str | None:
     of = "all class means together" if c["statistic"] == "class-means" else "any mean"
     return (
         f"HOPELESS: the domain's centre is within {radius:.4g} of {of}, at no cost. More "
-        f"{COUNTED.get(c['unit'], 'records')} or a larger ε are needed (spdp plan)"
+        f"{counted(c['unit'])} or a larger ε are needed (spdp plan)"
     )

@@ -20,6 +20,7 @@ __all__ = [
     "Unit",
     "Weights",
     "choose",
+    "counted",
     "positive",
     "positive_int",
     "real",
@@ -79,6 +80,14 @@ class Unit(StrEnum):
     RECORD = "record"
     VOXEL = "voxel"  # of an image, which is all one person's
     PERSON = "person"
+
+
+COUNTED = {unit.value: f"{unit}s" for unit in Unit}
+
+
+def counted(unit: str | None) -> str:
+    """What a number is one of, in words: records where nobody says whose they are."""
+    return COUNTED.get(unit or "", COUNTED["record"])
 
 
 class Covariance(StrEnum):

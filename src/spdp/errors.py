@@ -10,7 +10,9 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 __all__ = [
     "DataError",
@@ -23,6 +25,7 @@ __all__ = [
     "ParameterError",
     "SlowBuild",
     "TooNoisy",
+    "carrying",
     "named",
     "reason",
     "spelt",
@@ -58,6 +61,16 @@ def warn(text: str, kind: type[Warning]) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, kind, stacklevel=level)
+
+
+@contextmanager
+def carrying(release: Any) -> Iterator[None]:
+    """Let a warning that is raised as an error carry the release that it speaks of."""
+    try:
+        yield
+    except DataWarning as warning:
+        warning.release = release
+        raise
 
 
 def _in_python(name: str, value: str | None) -> str:
@@ -116,27 +129,63 @@ class LedgerError(DataError):
 
 
 class DataWarning(UserWarning):
-    """Data may not mean what they are read as; said from public numbers only."""
+    """Data may not mean what they are read as; said from public numbers only.
+
+    Where warnings are made errors (``python -W error``), one that speaks of a release
+    is raised after its budget was spent: it then carries the release, so that what was
+    paid for is not lost.
+
+    Attributes
+    ----------
+    release : Release or None
+        What was released, where the warning was raised as an error.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from spdp import Ball, private_mean
+    >>> from spdp.errors import Hopeless
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error")
+    ...     try:
+    ...         private_mean([np.eye(2)], epsilon=0.1, delta=1e-6, domain=Ball(1.0))
+    ...     except Hopeless as warning:
+    ...         print(warning.release.value.shape)
+    (2, 2)
+    """
+
+    release: Any = None
 
 
 class OutsideDomain(DataWarning):
-    """Many records lie outside their domain; said from released numbers only."""
+    """Many records lie outside their domain; said from released numbers only.
+
+    Raised as an error, it carries the ``release``, as all :class:`DataWarning` do.
+    """
 
 
 class TooNoisy(DataWarning):
-    """Noise is large beside what is released; said from public or released numbers."""
+    """Noise is large beside what is released; said from public or released numbers.
+
+    Raised as an error, it carries the ``release``, as all :class:`DataWarning` do.
+    """
 
 
 class Hopeless(TooNoisy):
     """Nothing says that a release is nearer than the domain's centre, which is free.
 
     Its bound on the error is no smaller than the domain's radius; said from released
-    and public numbers only.
+    and public numbers only. Raised as an error, it carries the ``release``, as all
+    :class:`DataWarning` do.
     """
 
 
 class NotKept(DataWarning):
-    """A release was paid for, but its ledger could not keep it."""
+    """A release was paid for, but its ledger could not keep it.
+
+    Raised as an error, it carries the ``release``, as all :class:`DataWarning` do.
+    """
 
 
 class SlowBuild(UserWarning):

@@ -235,7 +235,9 @@ def log_cholesky(X: ArrayLike) -> Array:
     except np.linalg.LinAlgError:
         _, status, smallest = kernels_for(A).logm(_flat(A))
         check_status(status, A, smallest)
-        raise
+        raise InvalidMatrixError(
+            "a matrix is not positive definite: its smallest eigenvalue is within rounding of zero"
+        ) from None
     L = np.ldexp(L, ((prepared.exponent - odd) // 2)[:, None, None])
     return vector_of(L.reshape(A.shape))
 

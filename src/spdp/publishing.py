@@ -9,7 +9,7 @@ from typing import Any
 
 from spdp import cautions
 from spdp.certificate import STATED, Certificate, stated_bounds
-from spdp.errors import Hopeless, OutsideDomain, warn
+from spdp.errors import Hopeless, OutsideDomain, carrying, warn
 from spdp.plain import numbers
 from spdp.privacy.account import Account
 from spdp.privacy.bounds import Bound
@@ -51,10 +51,11 @@ def publish(
     )
     stated = certificate.as_dict()
     release = Release(values, stated)
-    if account.has_ledger:
-        kept = release.values if len(release.values) > 1 else release.value
-        account.keep(kept, release.certificate)
-    _warn(values, stated, vector)
+    with carrying(release):  # paid for: it is not lost where warnings are errors
+        if account.has_ledger:
+            kept = release.values if len(release.values) > 1 else release.value
+            account.keep(kept, release.certificate)
+        _warn(values, stated, vector)
     return release
 
 

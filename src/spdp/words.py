@@ -10,13 +10,13 @@ from math import exp, sqrt
 from sys import float_info
 from typing import Any, NamedTuple
 
-from spdp.cautions import COUNTED, hopeless, reach
+from spdp.cautions import hopeless, reach
 from spdp.certificate import COMPONENTS_TOO, SPREAD_TOO
+from spdp.choices import counted
 from spdp.errors import ParameterError, named
 from spdp.privacy.laws import mean_of
 
 __all__ = [
-    "COUNTED",
     "Verdict",
     "accuracy",
     "check_names",
@@ -182,7 +182,7 @@ def facts(c: Certificate) -> dict[str, str]:
         "estimates": c["estimand"],
         "mechanism": f"{c['mechanism']} ({c['calibration']}), {_noise(c)}",
         "method": _method(c),
-        COUNTED.get(c["unit"], "records"): _size(c),
+        counted(c["unit"]): _size(c),
         "domain": _domain(c),
         "error, rms": _rms(c),
         "error, 95 %": _bound(c),

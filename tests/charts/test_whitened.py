@@ -69,6 +69,27 @@ def test_matrices_are_positive_definite_whatever_the_vector(chart, size):
         assert np.linalg.eigvalsh(M)[0] > 0
 
 
+@pytest.mark.parametrize("size", [1e-280, 1.0, 1e290])
+@pytest.mark.parametrize("condition", [1.0, 1e8, 1e13])
+def test_what_is_representable_comes_back(random_spd, size, condition):
+    """Whatever the vector: its matrix has the vector that is said of it."""
+    chart = chart_of("logeuclid", size * random_spd(1, K, seed=5, condition=condition)[0])
+    for v in (
+        np.random.default_rng(0).standard_normal((40, 6)) * np.geomspace(1.0, 1e20, 40)[:, None]
+    ):
+        z = chart.representable(v)
+        M = chart.matrices(z)
+        np.testing.assert_allclose(chart.matrices(v), M, rtol=1e-9, atol=1e-9 * M.max())
+        ratio = np.linalg.cond(M) * np.linalg.cond(chart.point)
+        assert np.linalg.norm(chart.vector(M) - z) <= min(1.0, 1e-14 * ratio + 1e-11)
+
+
+def test_a_point_that_float64_hardly_holds_is_refused():
+    for point in (1e-320 * np.eye(K), 1e307 * np.eye(K), np.diag([1e-15, 1.0, 1.0])):
+        with pytest.raises(ParameterError, match="float64 numbers hardly hold"):
+            chart_of("logeuclid", point)
+
+
 def test_the_jacobian_includes_whitening(chart, random_spd):
     X, h = random_spd(1, K, seed=3)[0], 1e-6
     up, down = (chart.vector(X + s * invvecd(np.eye(6))) for s in (h, -h))

@@ -76,14 +76,14 @@ def test_every_way_of_saying_whose_records_are(run, study, X, words):
     """The exact sum is the same to the bit, and the release is for persons."""
     code, out, err = run("sum", *words, *BOUNDS, "-o", "s.sum")
     assert (code, err) == (0, "")
-    assert "200 people, 3×3" in out
+    assert "200 persons, 3×3" in out
     total = LatticeSum.load(study / "s.sum")
     expected = LatticeSum.of(X, total.domain, groups=PERSONS)
     np.testing.assert_array_equal(total.total, expected.total)
     code, out, err = run("mean", *words, *BOUNDS, "--epsilon", "1", "--delta", "1e-6", "-o", "out")
     assert (code, err) == (0, "")
     assert "per person" in out
-    assert "people" in out
+    assert "persons" in out
     certificate = Release.load(study / "out").certificate
     assert (certificate["unit"], certificate["n"]) == ("person", 200)
 

@@ -90,7 +90,11 @@ def test_labels_are_named_by_their_file_where_they_are_too_few(refused, data, tm
     (tmp_path / "few.txt").write_text("a\n" * 2998)
     for file in ("few.npy", "few.txt"):
         options = ("--labels", file, "--classes", "0,1")
-        refused(3, f"{file}: 2,998 labels for 3,000 records", *words(data, budget, *options))
+        refused(
+            3,
+            f"{file}: labels have 2,998 entries for 3,000 records",
+            *words(data, budget, *options),
+        )
 
 
 def test_records_of_other_classes_count_in_none(run, data, tmp_path, budget):

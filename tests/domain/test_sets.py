@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from spdp import Ball, EigenvalueBounds
+from spdp.charts import CHARTS
 from spdp.domain import check_domain, domain_of
 from spdp.errors import InvalidMatrixError, ParameterError
 from spdp.geometry import distance_logeuclid, logm
@@ -55,6 +56,20 @@ def test_a_nearly_singular_matrix_is_clipped_not_refused():
 def test_bad_radius(radius):
     with pytest.raises(ParameterError, match="radius"):
         Ball(radius)
+
+
+@pytest.mark.parametrize(
+    ("domain", "metric", "what"),
+    [
+        (Ball(0.8, 1e307 * np.eye(2)), "logeuclid", "do not hold the domain's centre"),
+        (EigenvalueBounds(1e-320, 1e-310), "hermitian", "do not hold the domain's centre"),
+        (Ball(0.2, [[8e37, 2e37], [2e37, 1e37]]), "logchol", "do not hold the domain's centre"),
+        (EigenvalueBounds(1e-36, 1e307), "logchol", "radius in this metric is 3.16e"),
+    ],
+)
+def test_a_domain_that_float64_cannot_hold_is_refused(domain, metric, what):
+    with pytest.raises(ParameterError, match=what):
+        domain.region(2, CHARTS[metric])
 
 
 def test_bad_domains():

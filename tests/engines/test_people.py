@@ -177,7 +177,7 @@ def test_distinct_ids(values):
         ([1, 2, (3, 4)], "whole numbers or texts"),
         (["a", "", "b"], "record 1 has no person"),
         ([1.5, 2.0, 1.0], "1.5; a number that is an id must be a whole one"),
-        ([1, 2], "2 entries, but X has 3 records"),
+        ([1, 2], "2 entries for 3 records of X"),
         (7, "one entry per record"),
         (np.array([1j, 2, 3]), "dtype complex"),
         (np.zeros((3, 2), int), "expected one person's id per record"),

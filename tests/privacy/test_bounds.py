@@ -42,3 +42,9 @@ def test_a_number_that_cannot_be_told_from_none_leaves_the_largest_distance():
     number = Number(10.0, 5.0)
     assert not number.seen
     assert (number.stretch, number.shift(3.0, 9.0)) == (1.0, 9.0)
+
+
+def test_what_is_moved_may_be_farther_than_the_domain_is_wide():
+    bound = Bound(chi2_law(3, 100.0), 0.0, 0.0, 0.0, 0.0, 2.0, 1.0)
+    assert bound.at() == 2.0
+    assert bound.moved(5.0).at() == 7.0

@@ -513,6 +513,16 @@ def test_a_disk_that_fills_after_the_payment_does_not_take_the_release(ledger, m
     assert [entry["state"] for entry in ledger.history()] == ["pending"]
 
 
+def test_what_the_ledger_did_not_keep_is_carried_by_a_warning_made_an_error(ledger, monkeypatch):
+    def fail(*_):
+        raise LedgerError("the disk is full")
+
+    monkeypatch.setattr(ledger, "store", fail)
+    with pytest.raises(NotKept) as caught:
+        spdp.private_mean(X, ledger=ledger, **OPTIONS, **PAID)
+    assert all(check.ok for check in caught.value.release.verify())
+
+
 def test_failures_spend_nothing(ledger):
     bad = X.copy()
     bad[3] = np.nan

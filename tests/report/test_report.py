@@ -330,7 +330,7 @@ def test_the_guarantee_states_its_odds(release):
 def test_the_number_of_records_is_shown_as_it_is_known(release):
     known = facts(with_fields(release, n=1797, unit="person").certificate)
     estimated = facts(with_fields(release, n=None, n_estimate=1800.4).certificate)
-    assert known["people"] == "1,797"
+    assert known["persons"] == "1,797"
     assert estimated["records"] == "about 1,800 (itself private)"
 
 

@@ -115,6 +115,16 @@ def test_records_that_a_difference_needs_are_told(effect):
     assert list(wide.needed.values()) > [least]
 
 
+def test_where_no_number_of_records_suffices_that_is_said():
+    made = plan_statistic("difference", n=N, k=K, spread=SPREAD, effect=1e-6, **PUBLIC)
+    ((what, least),) = made.needed.items()
+    assert least is None
+    assert f"{what}: no number of records suffices" in made.lines()
+    assert made.verdict == f"no number of records suffices {what}"
+    few = plan_statistic("pca", n=N, k=K, **PUBLIC | {"epsilon": 1e-9, "delta": 1e-15})
+    assert set(few.needed.values()) == {None}
+
+
 def test_the_rules_are_those_of_the_statistics():
     """What a forecast says is refused is refused, and what is not is not."""
     made = plan_statistic("pca", n=10, k=K, **PUBLIC)

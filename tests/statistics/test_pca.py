@@ -85,8 +85,9 @@ def test_a_public_rule_refuses_and_warns(tmp_path):
     with pytest.warns(TooNoisy, match="the components hold at least"):
         private_pca(matrices(vectors(100)), n_components=2, random_state=0, **OPTIONS)
     ledger = Ledger(tmp_path / "l", epsilon=5.0, delta=1e-5)
-    with pytest.raises(TooNoisy):  # where warnings are errors, as in these tests
+    with pytest.raises(TooNoisy) as caught:  # where warnings are errors, as in these tests
         private_pca(matrices(vectors(100)), n_components=2, ledger=ledger, **OPTIONS)
+    assert caught.value.release.values["components"].shape == (2, 10)
     assert ledger.history()[0]["state"] == "done"
     for p in (0, 11):
         with pytest.raises(ParameterError, match="between 1 and 10"):

@@ -10,8 +10,10 @@ from spdp import (
     Ball,
     EigenvalueBounds,
     Ledger,
+    PrivateFrechetMean,
     PrivateTangentLDA,
     Release,
+    plan,
     private_class_means,
     private_difference,
     private_dispersion,
@@ -22,6 +24,7 @@ from spdp import (
 )
 from spdp.errors import Hopeless, OutsideDomain, ParameterError
 from spdp.queries import RECORD_NORM
+from spdp.statistics import plan_words
 from spdp.words import facts, meaning
 
 N = 3000
@@ -118,6 +121,34 @@ def test_a_hopeless_release_warns_where_its_page_says_so(random_spd, n):
         assert all(str(w.message) == facts(c)["worth"] for w in told)
         assert all(w.filename == __file__ for w in told)
         assert all("options" in getline(w.filename, w.lineno) for w in told)
+
+
+def test_persons_are_called_persons_in_plans_and_releases(random_spd):
+    with pytest.warns(Hopeless, match="More persons or a larger ε"):
+        c = private_mean(
+            random_spd(40, 3), epsilon=0.5, delta=1e-6, domain=Ball(3.0), groups=np.arange(40) // 2
+        ).certificate
+    made = plan(n=20, k=3, epsilon=0.5, delta=1e-6, domain=Ball(3.0), unit="person")
+    assert facts(c)["persons"] == plan_words.facts(made)["persons"] == "20"
+
+
+@pytest.mark.parametrize("kind", [Hopeless, OutsideDomain])
+def test_a_warning_that_is_made_an_error_carries_the_release(random_spd, kind):
+    """What was paid for is not lost, whatever the caller does with warnings."""
+    n, size, epsilon = (40, 1.0, 0.5) if kind is Hopeless else (3000, 1e3, 4.0)
+    options = {"epsilon": epsilon, "delta": 1e-6, "domain": Ball(3.0)}
+    X = size * random_spd(n, 3)
+    made = [
+        lambda: private_mean(X, **options),
+        lambda: private_dispersion(X, **options),
+        lambda: PrivateFrechetMean(**options).fit(X),
+    ]
+    for release in made:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", kind)
+            with pytest.raises(kind) as caught:
+                release()
+        assert all(check.ok for check in caught.value.release.verify())
 
 
 ODD = [None, "x", b"x", {}, object(), np.array([1, 2, 3]), (1,), 1j]

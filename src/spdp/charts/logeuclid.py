@@ -13,7 +13,7 @@ from spdp.kernels import Kernels, Region, dimension, kernels_for, size_of
 from spdp.kernels.base import Array, Codes, Ints, compose, fused, invvecd, upper_triangle
 from spdp.kernels.base import vecd as vecd_exact
 
-__all__ = ["LogEuclidean"]
+__all__ = ["LogEuclidean", "clamped", "spread_of"]
 
 LARGEST_LOG = 700.0  # log-eigenvalues beyond ±700 leave the range of float64
 ALONE = 48  # size from which one matrix is faster by LAPACK than beside empty lanes
@@ -86,7 +86,7 @@ class LogEuclidean(Chart):
         A matrix of float64 numbers resolves eigenvalues down to about k·2⁻⁵² of the
         largest. Most vectors are far from both limits and are returned as they are.
         """
-        if np.vdot(v, v) <= (0.5 * _spread(self.size(v.shape[-1]))) ** 2:
+        if np.vdot(v, v) <= (0.5 * spread_of(self.size(v.shape[-1]))) ** 2:
             return v  # no eigenvalue exceeds the norm
         S = self.unfold(v)
         w = np.linalg.eigvalsh(S)
@@ -129,7 +129,11 @@ class LogEuclidean(Chart):
         logarithm of a factor is −(l_i + l_j)/2 − ln(sinh(t/2)/(t/2)), which is even and
         smooth in t.
         """
-        l = np.linalg.eigvalsh(self.logarithms(M))
+        return self.jacobian_of(self.logarithms(M))
+
+    def jacobian_of(self, L: NDArray[Any]) -> Any:
+        """ln J at matrices whose logarithms are L."""
+        l = np.linalg.eigvalsh(L)
         i, j = upper_triangle(l.shape[-1])
         pairs = 0.5 * (l[..., i] + l[..., j]) + log_sinhc(0.5 * np.abs(l[..., i] - l[..., j]))
         return -l.sum(axis=-1) - self.pairs * pairs.sum(axis=-1)
@@ -188,14 +192,14 @@ class LogEuclidean(Chart):
         return k * farthest * farthest > (region.radius * (1.0 + 1e-12)) ** 2
 
 
-def _spread(k: int) -> float:
+def spread_of(k: int) -> float:
     """Of log-eigenvalues that a k×k matrix of float64 numbers resolves."""
     return -log(8.0 * k * EPS)
 
 
 def clamped(w: Array) -> Array:
     """Ascending log-eigenvalues (..., k) brought into what float64 numbers can hold."""
-    spread = _spread(w.shape[-1])
+    spread = spread_of(w.shape[-1])
     top = np.clip(w[..., -1:], -LARGEST_LOG + spread, LARGEST_LOG)
     return np.asarray(np.clip(w, top - spread, top))
 

@@ -11,19 +11,22 @@ of C⁻¹X, and a ball without a centre is one around C.
 """
 
 import hashlib
+from math import exp, log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.charts.logeuclid import LogEuclidean
+from spdp.charts.logeuclid import EPS, LARGEST_LOG, LogEuclidean, clamped, spread_of
 from spdp.errors import ParameterError, named
-from spdp.geometry import expm, logm, vecd
+from spdp.geometry import expm, logm
 from spdp.kernels import Kernels, Region, Status
-from spdp.kernels.base import Array, Codes, Ints, invvecd, symmetric
-from spdp.kernels.reference import prepare
+from spdp.kernels.base import Array, Codes, Ints, compose, invvecd, symmetric, vecd
+from spdp.kernels.reference import LN2, prepare
 
 __all__ = ["Whitened"]
+
+FAR = 4.0 * LARGEST_LOG  # log-eigenvalues beyond this lie out of range from any point
 
 
 class Whitened(LogEuclidean):
@@ -37,8 +40,18 @@ class Whitened(LogEuclidean):
             raise ParameterError(
                 f"{named('reference_point')} has shape {L.shape}; expected one (k, k)"
             )
+        w = np.asarray(np.linalg.eigvalsh(L), dtype=np.float64)
+        if (clamped(w) != w).any():
+            raise ParameterError(
+                f"{named('reference_point')} has eigenvalues from {exp(w[0]):.3g} to "
+                f"{exp(w[-1]):.3g}, which float64 numbers hardly hold: scale the records, or add "
+                "to its diagonal"
+            )
         self.point = np.array(point, dtype=np.float64)
-        self.root, self.inverse_root = expm(0.5 * L), expm(-0.5 * L)
+        # of the point over its largest eigenvalue: no product of these leaves float64
+        self.log_size, self.log_least = float(w[-1]), float(w[0] - w[-1])
+        half = 0.5 * (L - self.log_size * np.eye(len(L)))
+        self.root, self.inverse_root = expm(half), expm(-half)
 
     @property
     def key(self) -> str:
@@ -55,9 +68,10 @@ class Whitened(LogEuclidean):
         """
         self._check(X.shape[-1])
         A, exponent, _, status = prepare(X)
+        size, power = np.frexp(np.exp2(-self.log_size / LN2))
         with np.errstate(over="ignore"):  # what leaves the range of its dtype is not finite
-            B = self.inverse_root @ A @ self.inverse_root
-            B = np.ldexp(symmetric(B), exponent[:, None, None])
+            B = size * (self.inverse_root @ A @ self.inverse_root)
+            B = np.ldexp(symmetric(B), (exponent + power)[:, None, None])
             B[status != Status.OK] = np.nan
             return B.astype(X.dtype), status
 
@@ -88,36 +102,66 @@ class Whitened(LogEuclidean):
 
     def vector(self, M: Any) -> Array:
         logm(M)  # raises, naming the matrix, for what is not SPD
-        self._check(np.shape(M)[-1])
-        B = self.inverse_root @ np.asarray(M, dtype=np.float64) @ self.inverse_root
-        return vecd(logm(symmetric(B)))
+        return vecd(self._logarithms(M))
+
+    def _logarithms(self, M: Any) -> Array:
+        """Logm(C^-½·M·C^-½), the sizes of both put in as logarithms."""
+        A = np.asarray(M, dtype=np.float64)
+        self._check(A.shape[-1])
+        stack, exponent, _, _ = prepare(A.reshape(-1, *A.shape[-2:]))
+        L = logm(symmetric(self.inverse_root @ stack @ self.inverse_root))
+        sizes = exponent * LN2 - self.log_size
+        return np.asarray((L + sizes[:, None, None] * np.eye(A.shape[-1])).reshape(A.shape))
 
     def representable(self, v: Array) -> Array:
-        """As without a point; then eigenvalues that float64 resolves, mapped back.
+        r"""Log-eigenvalues that float64 resolves, and holds, also when mapped back.
 
-        Where there are smaller ones, 8k·2⁻⁵² of the largest is added to the diagonal.
+        With E = Expm(invvecd v) and X = C^½·E·C^½, rounding of X moves C^-½·X·C^-½ by
+        about k·2⁻⁵²·‖X‖/λ, λ the smallest eigenvalue of C. Where E has a smaller one
+        than four times that, eight times that is added to its diagonal. Then X is
+        scaled into the range of float64. Most vectors are far from all limits and are
+        returned as they are: ‖X‖ is at most e^‖v‖·‖C‖.
         """
-        z = super().representable(v)
-        X = self._back(z)
-        w = np.linalg.eigvalsh(X)
-        fine = w.shape[-1] * float(np.finfo(np.float64).eps) * w[..., -1]
-        poor = w[..., 0] < 4.0 * fine
-        if not poor.any():
-            return z
-        z = np.array(z)
-        z[poor] = self.vector(X[poor] + 8.0 * fine[poor][..., None, None] * np.eye(w.shape[-1]))
-        return z
+        spread = spread_of(len(self.point))
+        room = min(LARGEST_LOG - abs(self.log_size) - spread, spread + self.log_least)
+        if np.vdot(v, v) <= max(0.0, 0.5 * room) ** 2:
+            return v
+        w, V = np.linalg.eigh(invvecd(v))
+        fit = self._in_range(self._resolved(np.clip(w, -FAR, FAR), V), V)
+        return v if (fit == w).all() else vecd(compose(V, fit))
+
+    def _resolved(self, w: Array, V: Array) -> Array:
+        k = len(self.point)
+        w = np.maximum(w, w[..., -1:] - spread_of(k))
+        least = self._log_norm(w, V) - self.log_least + log(4.0 * k * EPS)
+        poor = w[..., 0] < least
+        return np.where(poor[..., None], np.logaddexp(w, least[..., None] + LN2), w)
+
+    def _in_range(self, w: Array, V: Array) -> Array:
+        size = self._log_norm(w, V) + self.log_size
+        held = np.clip(size, spread_of(len(self.point)) - LARGEST_LOG, LARGEST_LOG)
+        return np.asarray(w + (held - size)[..., None])
+
+    def _log_norm(self, w: Array, V: Array) -> Array:
+        """ln ‖C^½·E·C^½‖ − ln ‖C‖, E of log-eigenvalues w and eigenvectors V."""
+        X, top = self._shape(w, V)
+        return np.asarray(np.log(np.linalg.eigvalsh(X)[..., -1]) + top)
+
+    def _shape(self, w: Array, V: Array) -> tuple[Array, Array]:
+        """C^½·E·C^½ over the largest eigenvalues of C and E, and ln of the latter."""
+        E = compose(V, np.exp(w - w[..., -1:]))
+        return np.asarray(symmetric(self.root @ E @ self.root)), w[..., -1]
 
     def matrices(self, v: Array) -> Array:
-        """C^½·Expm(invvecd v)·C^½."""
-        return self._back(self.representable(v))
-
-    def _back(self, v: Array) -> Array:
-        return np.asarray(symmetric(self.root @ expm(invvecd(v)) @ self.root))
+        """C^½·Expm(invvecd v)·C^½, positive definite in float64 whatever v is."""
+        self._check(self.size(v.shape[-1]))
+        X, top = self._shape(*np.linalg.eigh(invvecd(self.representable(v))))
+        big = np.abs(X).max(axis=(-2, -1))
+        size = np.exp(np.log(big) + top + self.log_size)
+        return np.asarray(X / big[..., None, None] * size[..., None, None])
 
     def log_jacobian(self, M: Any) -> Any:
         """That of the whitened matrix, and (k + 1)/2·ln det C⁻¹ for whitening."""
-        B = self.inverse_root @ np.asarray(M, dtype=np.float64) @ self.inverse_root
         k = len(self.point)
         whitening = -0.5 * (k + 1) * float(np.trace(logm(self.point)))
-        return super().log_jacobian(symmetric(B)) + whitening
+        return self.jacobian_of(self._logarithms(M)) + whitening

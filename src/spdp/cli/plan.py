@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spdp import choices
-from spdp.choices import Adjacency, Mechanism, Method
+from spdp.choices import Adjacency, Mechanism, Method, counted
 from spdp.cli import options
 from spdp.cli.groups import Bounds, Budget
 from spdp.cli.output import check_free, check_report, console, print_json, say, write_page
@@ -110,12 +110,12 @@ def _write(
 ) -> list[Path]:
     """A picture and a page, where they are wanted."""
     from spdp.report import plan_page, plan_picture
-    from spdp.statistics.plan_words import answers, counted
+    from spdp.statistics.plan_words import answers
 
     wanted = [file for file in (plot, html) if file is not None]
     curves = planner.curves(runs=runs) if wanted else None
     if plot is not None and curves is not None:
-        plan_picture(plot, *curves, made.n, made.distance, counted(made))
+        plan_picture(plot, *curves, made.n, made.distance, counted(made.unit))
     if html is not None and curves is not None:
         write_page(html, plan_page(made, *curves, answers(made)))
     return wanted
@@ -146,11 +146,10 @@ def _show(made: "Plan") -> None:
 def _draw(planner: "Planner", made: "Plan", runs: int) -> None:
     """The curve of the method that will run, for the narrowest data."""
     from spdp.report import terminal_curve
-    from spdp.statistics.plan_words import counted
 
     grid, errors = planner.curves(1, runs)
     name = f"one shot, {made.noise}" if made.method == Method.ONESHOT else list(errors)[-1]
     say("")
-    say(f"rms error by number of {counted(made)}, {name} (logarithmic bars):")
+    say(f"rms error by number of {counted(made.unit)}, {name} (logarithmic bars):")
     for line in terminal_curve(grid, errors[name], "n"):
         say(line)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spdp.choices import Adjacency, Mechanism, OnInvalid
+from spdp.choices import Adjacency, Mechanism, OnInvalid, counted
 from spdp.cli import options
 from spdp.cli.groups import Budget, Publication, Space
 from spdp.cli.output import check_free, present, say
@@ -36,7 +36,6 @@ def sum_(
     A sum file is NOT private.
     """
     from spdp.statistics.sums import LatticeSum
-    from spdp.words import COUNTED
 
     if not force:
         check_free(output)  # before the work, which may last
@@ -45,7 +44,7 @@ def sum_(
     with reader.opened(data) as (source, engine):
         total = LatticeSum.of(source, domain, on_invalid, metric, engine, reference_point=point)
     total.save(output, force=force)
-    say(f"wrote {output}: {total.n:,} {COUNTED[total.unit]}, {total.k}×{total.k}")
+    say(f"wrote {output}: {total.n:,} {counted(total.unit)}, {total.k}×{total.k}")
     say(
         "This file is NOT private until noise is added: share it with a trusted curator only.",
         style="bold red",

@@ -20,7 +20,7 @@ from spdp.data.source import Advice, Source
 from spdp.errors import DataError
 from spdp.stacks import Block, is_list, records_of
 
-__all__ = ["COLUMNS", "Column", "beside", "owned"]
+__all__ = ["COLUMNS", "Column", "beside", "check_number", "owned"]
 
 # What columns hold, in words.
 COLUMNS = {"person": "groups", "label": "labels", "x": "covariates"}
@@ -124,11 +124,7 @@ def _column(source: Source, name: str, column: Any) -> Any:
     array = spelt(column) if name == "person" and listed else entries_of(column)
     if array.ndim == 0:
         raise DataError(f"{COLUMNS[name]} must have one entry per record, got {column!r}")
-    if source.n is not None and len(array) != source.n:
-        raise DataError(
-            f"{COLUMNS[name]} have {len(array):,} entries, but {source.name} has "
-            f"{source.n:,} records"
-        )
+    check_number(COLUMNS[name], len(array), source.n, f" of {source.name}")
     return array
 
 
@@ -147,8 +143,7 @@ def _zipped(source: Source, arrays: dict[str, Any]) -> Iterator[Block]:
         yield _with_columns(block, cut, stop - start)
         start = stop
     for name, column in whole.items():
-        if len(column) != start:
-            raise _wrong_length(name, len(column), start)
+        check_number(COLUMNS[name], len(column), start)
 
 
 def _read_column(piece: Any, kind: str, name: str) -> NDArray[Any]:
@@ -206,8 +201,7 @@ def _read_beside(piece: Any, columns: dict[str, Any]) -> Block:
 def _with_columns(block: Any, columns: dict[str, Any], m: int) -> Block:
     """A block with columns, beside those it has."""
     for name, values in columns.items():
-        if len(values) != m:
-            raise _wrong_length(name, len(values), m)
+        check_number(COLUMNS[name], len(values), m)
     own = block.beside if isinstance(block, Block) else {}
     return Block(records_of(block), {**own, **columns})
 
@@ -218,5 +212,7 @@ def _length(records: Any, source: Source) -> int:
     return 1 if alone else len(records)
 
 
-def _wrong_length(name: str, has: int, records: int) -> DataError:
-    return DataError(f"{COLUMNS[name]} have {has:,} entries for {records:,} records")
+def check_number(what: str, has: int, n: int | None, of: str = "") -> None:
+    """Refuse a column that is shorter or longer than its records, if they are known."""
+    if n is not None and has != n:
+        raise DataError(f"{what} have {has:,} entries for {n:,} records{of}")

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spdp.blocks import matrix_stack
 from spdp.charts import LOGEUCLID, Chart, clip_to_ball
-from spdp.errors import ParameterError
+from spdp.errors import InvalidMatrixError, ParameterError
 from spdp.faults import check_status
 from spdp.kernels import Region, kernels_for
 
@@ -18,6 +18,9 @@ Array = NDArray[np.float64]
 
 # relative slack with which `contains` forgives the rounding of a logarithm
 LOOSE = 1e-9
+SHORTEST, LONGEST = 1e-110, 1e110  # radii whose squares, noise included, are numbers
+EPS = float(np.finfo(np.float64).eps)
+HELD = 0.5  # of the radius: how far float64 numbers may be from holding the centre
 
 
 class Domain(ABC):
@@ -36,11 +39,12 @@ class Domain(ABC):
     def region(self, k: int, chart: Chart = LOGEUCLID) -> Region:
         """The domain for k×k matrices in a chart.
 
-        Clip to an interval, then to a ball.
+        Clip to an interval, then to a ball. A region that float64 numbers cannot hold
+        is refused here, before anybody pays for what could not be released.
         """
         key = (chart.key, k)
         if key not in self._regions:
-            self._regions[key] = self._region(k, chart)
+            self._regions[key] = _held(self._region(k, chart), chart)
         return self._regions[key]
 
     def radius_for(self, k: int, chart: Chart = LOGEUCLID) -> float:
@@ -74,3 +78,31 @@ class Domain(ABC):
         region = self.region(chart.size(Y.shape[-1]), chart)
         gap = np.sqrt(((Y - chart.project(Y, region)) ** 2).sum(axis=-1))
         return gap <= LOOSE * max(1.0, region.radius)
+
+
+def _held(region: Region, chart: Chart) -> Region:
+    """The region, if there are float64 matrices at its centre; else one error."""
+    if not SHORTEST <= region.radius <= LONGEST:
+        raise ParameterError(
+            f"the domain's radius in this metric is {region.radius:.3g}; it must lie between "
+            f"{SHORTEST:g} and {LONGEST:g}"
+        )
+    gap = _gap(chart, region.center)
+    if not gap <= HELD * region.radius:
+        raise ParameterError(
+            "float64 numbers do not hold the domain's centre in this metric: the nearest matrix "
+            f"they hold is {gap:.3g} away, its radius is {region.radius:.3g}. Take a larger "
+            "domain, or another unit for records and domain"
+        )
+    return region
+
+
+def _gap(chart: Chart, v: Array) -> float:
+    """How far a vector may be from that of its own matrix."""
+    if not np.isfinite(v).all():
+        return np.inf
+    try:
+        back = chart.vector(chart.matrices(v))
+    except InvalidMatrixError:
+        return np.inf
+    return float(np.linalg.norm(back - v) + EPS * np.linalg.norm(v))

@@ -60,7 +60,7 @@ class Ball(Domain):
             C.setflags(write=False)
             object.__setattr__(self, "center", C)
             charts = (chart for chart in CHARTS.values() if C.dtype.kind in chart.kinds)
-            self.region(len(C), next(charts))  # raises now if the centre is not SPD
+            self._region(len(C), next(charts))  # raises now if the centre is not SPD
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ball) and self.describe() == other.describe()

@@ -157,8 +157,10 @@ class Bound:
         return cls(chi2_law(d, 0.0), 0.0, 0.0, 0.0, distance, distance, 1.0)
 
     def moved(self, shift: float) -> "Bound":
-        """The bound after the value was moved once more."""
-        return replace(self, shift=self.shift + shift) if shift else self
+        """The bound after the value was moved once more, away from the farthest too."""
+        if not shift:
+            return self
+        return replace(self, shift=self.shift + shift, farthest=self.farthest + shift)
 
     def at(self, confidence: float = 0.95) -> float:
         """Distance below which the error lies with at least this probability."""

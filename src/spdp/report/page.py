@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from spdp import cautions, words
 from spdp.certificate import seal_of
+from spdp.choices import counted
 from spdp.errors import DataError, ParameterError
 from spdp.pictures.painting import top_of
 from spdp.pictures.panels import Panel, panels
@@ -93,8 +94,7 @@ def plan_page(
     made: Plan, n_grid: Array, errors: dict[str, Array], answers: Sequence[str] = ()
 ) -> str:
     """What a release is predicted to reach; ``answers`` say what more would need."""
-    counted = plan_words.counted(made)
-    curve = figures.plan_curves(n_grid, errors, made.n, made.distance, counted)
+    curve = figures.plan_curves(n_grid, errors, made.n, made.distance, counted(made.unit))
     return _rendered(
         "plan.html.j2",
         heading=f"Plan of a private mean of {made.k}×{made.k} matrices",

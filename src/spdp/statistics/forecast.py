@@ -13,6 +13,7 @@ from typing import Any
 from spdp.choices import Covariance, choose, positive, positive_int
 from spdp.domain import Domain
 from spdp.errors import ParameterError
+from spdp.lattice import MAX_RECORDS
 from spdp.privacy.costs import Budget
 from spdp.statistics.foreseen import STATISTICS, Numbers, Public
 from spdp.statistics.planner import Planner
@@ -34,7 +35,8 @@ class Forecast:
     predictions : tuple of dict
         Numbers by name, for each spread.
     needed : dict
-        Numbers of records by what they are needed for, whatever the spread.
+        Numbers of records by what they are needed for, whatever the spread; None where
+        no number of records suffices.
     verdict : str
         What will happen at this number of records, in words.
     assumed : str
@@ -51,7 +53,7 @@ class Forecast:
     distance: str
     adjacency: str
     predictions: tuple[Numbers, ...]
-    needed: dict[str, int]
+    needed: dict[str, int | None]
     verdict: str
     assumed: str = ASSUMED
 
@@ -65,7 +67,7 @@ class Forecast:
             "; ".join(f"{name} {value:.3g}" for name, value in row.items())
             for row in self.predictions
         ]
-        told += [f"{what}: {n:,} records" for what, n in self.needed.items()]
+        told += [f"{what}: {_records(n)}" for what, n in self.needed.items()]
         return [*told, self.verdict, self.assumed]
 
     def __repr__(self) -> str:
@@ -73,8 +75,14 @@ class Forecast:
         return "\n  ".join([head, *self.lines()]) + ">"
 
 
-def _verdict(p: Public, needed: dict[str, int]) -> str:
+def _records(n: int | None) -> str:
+    return "no number of records suffices" if n is None else f"{n:,} records"
+
+
+def _verdict(p: Public, needed: dict[str, int | None]) -> str:
     for what, number in needed.items():
+        if number is None:
+            return f"no number of records suffices {what}"
         if p.n < number:
             return f"too few records {what}: {number:,} are needed"
     if not p.finds:
@@ -83,6 +91,10 @@ def _verdict(p: Public, needed: dict[str, int]) -> str:
             "lie at this ε, and noise is that of the whole domain"
         )
     return "enough records"
+
+
+def _possible(number: float) -> int | None:
+    return None if number > MAX_RECORDS else ceil(number)
 
 
 def plan_statistic(
@@ -159,7 +171,7 @@ def plan_statistic(
         None if effect is None else positive("effect", effect),
     )
     predict, need = STATISTICS[statistic]
-    needed = {what: ceil(number) for what, number in need(p).items()}
+    needed = {what: _possible(number) for what, number in need(p).items()}
     rows = tuple({"spread": s, **predict(p, s)} for s in planner.spreads)
     return Forecast(
         statistic,

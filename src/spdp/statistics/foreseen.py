@@ -200,7 +200,10 @@ def _chance(p: Public, spread: float) -> tuple[float, float]:
 
 
 def _difference_needed(p: Public) -> Numbers:
-    """For the effect that was asked about, else for one of half the spread."""
+    """For the effect that was asked about, else for one of half the spread.
+
+    More than MAX_RECORDS, which nobody can have, where none of them are enough.
+    """
     what = f"{HALF:g} times the spread" if p.effect is None else f"{p.effect:g}"
 
     def enough(n: int) -> bool:
@@ -208,7 +211,7 @@ def _difference_needed(p: Public) -> Numbers:
         effects = [(s, p.effect or HALF * s) for s in p.planner.spreads]
         return all(_power(p.d, _chance(made, s)[1], effect) >= POWER for s, effect in effects)
 
-    n = bisect_left(range(MAX_RECORDS), True, lo=1, key=enough)
+    n = bisect_left(range(MAX_RECORDS + 1), True, lo=1, key=enough)
     return {f"to find a difference of {what} with power {POWER:.0%}": n}
 
 

@@ -42,7 +42,7 @@ from spdp.certificate import COMPONENTS_TOO, mean_estimand
 from spdp.choices import real
 from spdp.domain import Domain
 from spdp.engines import Engine
-from spdp.errors import ParameterError, TooNoisy, named, warn
+from spdp.errors import ParameterError, TooNoisy, carrying, named, warn
 from spdp.frame import Frame
 from spdp.kernels.base import symmetric
 from spdp.privacy.account import Seed
@@ -265,7 +265,8 @@ def private_pca(
     release = _publish(setting, found, outside)
     if few is not None:
         held_share = f"the components hold at least {found.trusted:.0%} of what the best would"
-        warn(f"{few}; {held_share}", TooNoisy)
+        with carrying(release):
+            warn(f"{few}; {held_share}", TooNoisy)
     return release
 
 

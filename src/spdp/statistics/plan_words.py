@@ -2,18 +2,17 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from spdp.choices import Method, Unit
+from spdp.choices import Method, counted
 from spdp.markup import card, grid, note
 
 if TYPE_CHECKING:
     from spdp.statistics.needed import Needed
     from spdp.statistics.prediction import Plan
 
-__all__ = ["COLUMNS", "Row", "answers", "counted", "facts", "html_of", "notes", "rows", "title"]
+__all__ = ["COLUMNS", "Row", "answers", "facts", "html_of", "notes", "rows", "title"]
 
 COLUMNS = ("release", "rms error", "95 % bound")
 WORTH_SAYING = 0.9  # of an error: a method that errs less than this much of it is named
-COUNTED = {Unit.RECORD: "records", Unit.VOXEL: "voxels", Unit.PERSON: "persons"}
 
 
 class Row(NamedTuple):
@@ -33,13 +32,10 @@ class Row(NamedTuple):
         return f"{mark}{self.name}{verdict}", f"{self.rms:.4g}", f"{self.bound:.4g}"
 
 
-def counted(made: "Plan") -> str:
-    """What n is a number of."""
-    return COUNTED[Unit(made.unit)]
-
-
 def title(made: "Plan") -> str:
-    numbers = f"{made.n:,} {counted(made)}, k = {made.k}, ε = {made.epsilon:g}, δ = {made.delta:g}"
+    numbers = (
+        f"{made.n:,} {counted(made.unit)}, k = {made.k}, ε = {made.epsilon:g}, δ = {made.delta:g}"
+    )
     return f"{numbers}, domain radius {made.radius:.4g} ({made.distance} distance)"
 
 
@@ -67,7 +63,7 @@ def notes(made: "Plan") -> list[str]:
     if made.method == Method.ONESHOT and gains:
         told.append("If the data are as narrow as that, the adaptive method would err less.")
     if made.hopeless:
-        told.append(f"Hopeless: the budget is too small for so few {counted(made)}.")
+        told.append(f"Hopeless: the budget is too small for so few {counted(made.unit)}.")
     return [*told, made.compared[0].upper() + made.compared[1:] + "."]
 
 
@@ -88,8 +84,8 @@ def answers(made: "Plan") -> list[str]:
 
 def _needed(answer: "Needed", made: "Plan") -> str:
     spread = "" if answer.spread is None else f" with spread {answer.spread:.3g}"
-    n = f"more than 2**32 {counted(made)}"
-    n = n if answer.n is None else f"{answer.n:,} {counted(made)}"
+    n = f"more than 2**32 {counted(made.unit)}"
+    n = n if answer.n is None else f"{answer.n:,} {counted(made.unit)}"
     epsilon = "a larger ε than any" if answer.epsilon is None else f"ε = {answer.epsilon:g}"
     about = "about " if made.adaptive else ""
     wanted = f"rms error {made.wanted_error:g}{spread}"
@@ -100,7 +96,7 @@ def facts(made: "Plan") -> dict[str, str]:
     """The public numbers that a plan is made of."""
     domain = [f"{key} {v:g}" for key, v in made.domain.items() if isinstance(v, int | float)]
     return {
-        counted(made): f"{made.n:,}",
+        counted(made.unit): f"{made.n:,}",
         "size of the matrices": f"{made.k}×{made.k}",
         "guarantee": f"ε = {made.epsilon:g}, δ = {made.delta:g}, {made.adjacency}, per {made.unit}",
         "domain": f"{made.domain['type']}: {', '.join(domain)}; radius {made.radius:.4g}",

@@ -15,6 +15,7 @@ from spdp.privacy.bounds import (
 from spdp.privacy.laws import mean_of, quantiles
 from spdp.statements import CLIPPED, PULLED_MEANS, WITHIN
 from spdp.verification.base import (
+    CLOSE,
     Check,
     Fields,
     close,
@@ -134,8 +135,11 @@ def within(c: Fields) -> Iterator[Check]:
         yield equal("bound, within", sorted(stated), sorted(names))
         return
     if c["statistic"] == "mean":
-        excess, names = [*excess, "shift"], names | {"reach"}
+        excess, names = [*excess, "shift", "farthest"], names | {"reach"}
         yield equal("target", stated["estimand"], WITHIN.format(reach=stated["reach"]))
+        own = c["error_bound_parts"]  # both may have been moved, but not equally far
+        ok = parts["farthest"] >= (own["farthest"] - own["shift"]) * (1.0 - CLOSE)
+        yield Check("farthest, within", ok, "that for all, before it was moved")
     else:
         yield equal("target", stated["estimand"], CLIPPED)
         yield equal("excess", (parts["excess"], parts["excess_sd"]), (0.0, 0.0))

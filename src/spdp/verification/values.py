@@ -1,7 +1,7 @@
 """What is released: matrices of the stated domain, and numbers that agree."""
 
 from collections.abc import Iterator, Mapping
-from math import inf
+from math import inf, log
 from typing import Any
 
 import numpy as np
@@ -40,11 +40,20 @@ def tolerance(c: Fields, M: NDArray[Any]) -> float:
     One that float64 numbers hardly hold was moved: by what its bound says, if it does.
     """
     ratio = _seen_ratio(c, M)
-    rounding = float(ROUNDING * region_in(c).radius + 16.0 * EPS * c["k"] * ratio)
+    rounding = ROUNDING * region_in(c).radius + 16.0 * EPS * c["k"] * _unit(c, M, ratio)
     if ratio <= HARDLY:
-        return rounding
+        return float(rounding)
     parts = c["error_bound_parts"] if c["statistic"] in MOVED else None
     return inf if parts is None else float(parts["shift"] + rounding)
+
+
+def _unit(c: Fields, M: NDArray[Any], ratio: float) -> float:
+    """Size of the numbers whose rounding moves a vector, eigenvalues included."""
+    Y = released_vectors(c, {main_name(c): M})
+    size = float(np.linalg.norm(Y, axis=1).max(initial=0.0))
+    if c["metric"] == "logchol":  # entries of a factor are as coarse as they are large
+        return ratio * max(1.0, size)
+    return ratio + size + abs(log(float(np.abs(M).max())))  # seen from the identity, too
 
 
 def _seen_ratio(c: Fields, M: NDArray[Any]) -> float:
@@ -56,7 +65,7 @@ def _seen_ratio(c: Fields, M: NDArray[Any]) -> float:
 def _ratio(M: NDArray[Any]) -> float:
     """The largest over the smallest eigenvalue."""
     values = np.linalg.eigvalsh(M)
-    return float((values[..., -1] / np.maximum(values[..., 0], 1e-300)).max())
+    return float((1.0 / np.maximum(values[..., 0] / values[..., -1], 1e-300)).max())
 
 
 def matrices(c: Fields, values: Values) -> Iterator[Check]:

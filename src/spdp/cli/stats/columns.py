@@ -1,15 +1,12 @@
 """Files of what stands beside records: labels, covariates; messages name the file."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 from spdp.cli.stats.running import Work
-from spdp.errors import DataError, ParameterError, reason
+from spdp.errors import DataError, ParameterError
 
 __all__ = ["labels_of", "read_covariates", "read_labels"]
 
@@ -24,46 +21,39 @@ def labels_of(file: Path | None, work: Work) -> tuple[Any, Work]:
 
 def read_labels(file: Path, n: int | None, name: str | None = None) -> Any:
     """One label for each of n records: of a .npy, an array of an .npz, or lines."""
-    from spdp.data.columns import Column
+    from spdp.data.columns import Column, check_number
+    from spdp.data.formats.base import reading
     from spdp.data.labels import entries_of, lines_of
 
     suffix = file.suffix.lower()
     if name is not None and suffix != ".npz":
         raise ParameterError(f"{file}: is no .npz, so that --label-column has no meaning")
-    with _reading(file, "labels"):
+    with reading(file, "labels"):
         lines = suffix not in (".npy", ".npz")
         labels = entries_of(lines_of(file, n)) if lines else _array(file, name)
     if not lines and (labels.ndim != 1 or labels.dtype.kind not in "biufU"):
         raise DataError(f"{file}: does not hold one number or text per record")
-    _check_number(file, "labels", len(labels), n)
+    check_number(f"{file}: labels", len(labels), n)
     return Column(labels, str(file))
 
 
 def read_covariates(file: Path, n: int | None) -> Any:
     """Numbers (n,) or (n, p), from a .npy file or the lines of a text."""
+    from spdp.data.columns import check_number
+    from spdp.data.formats.base import reading
     from spdp.data.labels import lines_of
 
-    with _reading(file, "covariates"):
+    with reading(file, "covariates"):
         if file.suffix.lower() != ".npy":
             # a word that is no number is one record's affair
             lines = [line.replace(",", " ").split() for line in lines_of(file, n)]
-            _check_number(file, "lines", len(lines), n)
+            check_number(f"{file}: covariates", len(lines), n)
             return lines
         values = _array(file)
     if values.dtype.kind not in "biuf" or values.ndim == 0:
         raise DataError(f"{file}: does not hold numbers, as many for each record")
-    _check_number(file, "rows of covariates", len(values), n)
+    check_number(f"{file}: covariates", len(values), n)
     return values
-
-
-@contextmanager
-def _reading(file: Path, what: str) -> Iterator[None]:
-    try:
-        yield
-    except DataError:
-        raise
-    except (OSError, EOFError, ValueError, BadZipFile) as error:
-        raise DataError(f"{file}: cannot be read as {what} ({reason(error)})") from None
 
 
 def _array(file: Path, name: str | None = None) -> Any:
@@ -81,8 +71,3 @@ def _array(file: Path, name: str | None = None) -> Any:
             which = "which array?" if name is None else f"no array {name!r};"
             raise DataError(f"{file}: {which} It holds {', '.join(names)}", ask="label_column")
         return found[name]
-
-
-def _check_number(file: Path, what: str, has: int, n: int | None) -> None:
-    if n is not None and has != n:
-        raise DataError(f"{file}: {has:,} {what} for {n:,} records")

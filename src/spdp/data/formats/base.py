@@ -201,15 +201,18 @@ def _streamed(stream: Any, layout: Layout) -> Iterator[Any]:
 
 
 @contextmanager
-def reading(file: Path) -> Iterator[None]:
-    """Turn what a damaged file makes a library raise into one error that names it."""
+def reading(file: Path, what: str | None = None) -> Iterator[None]:
+    """Turn what a damaged file makes a library raise into one error that names it.
+
+    ``what`` it is read as, where that is not said by its suffix.
+    """
     try:
         yield
     except (DataError, ParameterError):
         raise
     except Exception as error:
-        message = f"{file}: cannot be read, it may be damaged or truncated ({reason(error)})"
-        raise DataError(message) from None
+        fault = ", it may be damaged or truncated" if what is None else f" as {what}"
+        raise DataError(f"{file}: cannot be read{fault} ({reason(error)})") from None
 
 
 def unused(file: Path, names: Sequence[str], what: str) -> None:

@@ -5,7 +5,6 @@ warning says no more than the release does.
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import lru_cache
 from math import sqrt
 from typing import Any
@@ -72,9 +71,8 @@ def _at_far_edge(values: Values, c: Certificate, vector: Array | None) -> bool:
 def _place(c: Certificate) -> tuple[Chart, Region]:
     """The chart of a certificate and its domain there; usual ones are kept."""
     domain, point = c["domain"], c["reference_point"]
-    if point is None:
-        with suppress(TypeError):  # a domain of matrices cannot be kept
-            return _usual_place(tuple(domain.items()), c["k"], c["metric"], c["parts"])
+    if point is None and not any(isinstance(value, list | dict) for value in domain.values()):
+        return _usual_place(tuple(domain.items()), c["k"], c["metric"], c["parts"])
     chart = chart_of(c["metric"], point, c["parts"])
     return chart, domain_of(domain).region(c["k"], chart)
 

@@ -82,12 +82,9 @@ class Unit(StrEnum):
     PERSON = "person"
 
 
-COUNTED = {unit.value: f"{unit}s" for unit in Unit}
-
-
 def counted(unit: str | None) -> str:
-    """What a number is one of, in words: records where nobody says whose they are."""
-    return COUNTED.get(unit or "", COUNTED["record"])
+    """What a number counts, in the plural: records where nobody says whose they are."""
+    return f"{unit if unit in tuple(Unit) else Unit.RECORD}s"
 
 
 class Covariance(StrEnum):

@@ -131,14 +131,15 @@ class LedgerError(DataError):
 class DataWarning(UserWarning):
     """Data may not mean what they are read as; said from public numbers only.
 
-    Where warnings are made errors (``python -W error``), one that speaks of a release
-    is raised after its budget was spent: it then carries the release, so that what was
-    paid for is not lost.
+    One that speaks of a release comes after its budget was spent. Where warnings are
+    made errors (``python -W error``) it carries the release: what was paid for is not
+    lost.
 
     Attributes
     ----------
     release : Release or None
-        What was released, where the warning was raised as an error.
+        What was released, where such a warning was raised as an error. None for
+        warnings about files, which come before anything is paid.
 
     Examples
     --------
@@ -159,33 +160,23 @@ class DataWarning(UserWarning):
 
 
 class OutsideDomain(DataWarning):
-    """Many records lie outside their domain; said from released numbers only.
-
-    Raised as an error, it carries the ``release``, as all :class:`DataWarning` do.
-    """
+    """Many records lie outside their domain; said from released numbers only."""
 
 
 class TooNoisy(DataWarning):
-    """Noise is large beside what is released; said from public or released numbers.
-
-    Raised as an error, it carries the ``release``, as all :class:`DataWarning` do.
-    """
+    """Noise is large beside what is released; said from public or released numbers."""
 
 
 class Hopeless(TooNoisy):
     """Nothing says that a release is nearer than the domain's centre, which is free.
 
     Its bound on the error is no smaller than the domain's radius; said from released
-    and public numbers only. Raised as an error, it carries the ``release``, as all
-    :class:`DataWarning` do.
+    and public numbers only.
     """
 
 
 class NotKept(DataWarning):
-    """A release was paid for, but its ledger could not keep it.
-
-    Raised as an error, it carries the ``release``, as all :class:`DataWarning` do.
-    """
+    """A release was paid for, but its ledger could not keep it."""
 
 
 class SlowBuild(UserWarning):

@@ -85,7 +85,8 @@ def test_what_is_representable_comes_back(random_spd, size, condition):
 
 
 def test_a_point_that_float64_hardly_holds_is_refused():
-    for point in (1e-320 * np.eye(K), 1e307 * np.eye(K), np.diag([1e-15, 1.0, 1.0])):
+    huge = 1e307 * (np.eye(K) + 16.0)  # of finite entries, but for its largest eigenvalue
+    for point in (1e-320 * np.eye(K), 1e307 * np.eye(K), np.diag([1e-15, 1.0, 1.0]), huge):
         with pytest.raises(ParameterError, match="float64 numbers hardly hold"):
             chart_of("logeuclid", point)
 

@@ -115,12 +115,12 @@ def test_records_that_a_difference_needs_are_told(effect):
     assert list(wide.needed.values()) > [least]
 
 
-def test_where_no_number_of_records_suffices_that_is_said():
+def test_where_more_records_than_can_be_added_are_needed_that_is_said():
     made = plan_statistic("difference", n=N, k=K, spread=SPREAD, effect=1e-6, **PUBLIC)
     ((what, least),) = made.needed.items()
     assert least is None
-    assert f"{what}: no number of records suffices" in made.lines()
-    assert made.verdict == f"no number of records suffices {what}"
+    assert f"{what}: more than 2**32 records" in made.lines()
+    assert made.verdict == f"too few records {what}: more than 2**32 are needed"
     few = plan_statistic("pca", n=N, k=K, **PUBLIC | {"epsilon": 1e-9, "delta": 1e-15})
     assert set(few.needed.values()) == {None}
 

@@ -129,10 +129,10 @@ class LogEuclidean(Chart):
         logarithm of a factor is −(l_i + l_j)/2 − ln(sinh(t/2)/(t/2)), which is even and
         smooth in t.
         """
-        return self.jacobian_of(self.logarithms(M))
+        return self.log_jacobian_at(self.logarithms(M))
 
-    def jacobian_of(self, L: NDArray[Any]) -> Any:
-        """ln J at matrices whose logarithms are L."""
+    def log_jacobian_at(self, L: NDArray[Any]) -> Any:
+        """Ln J at the matrices whose logarithms are L."""
         l = np.linalg.eigvalsh(L)
         i, j = upper_triangle(l.shape[-1])
         pairs = 0.5 * (l[..., i] + l[..., j]) + log_sinhc(0.5 * np.abs(l[..., i] - l[..., j]))

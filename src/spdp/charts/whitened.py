@@ -11,7 +11,7 @@ of C⁻¹X, and a ball without a centre is one around C.
 """
 
 import hashlib
-from math import exp, log
+from math import log
 from typing import Any
 
 import numpy as np
@@ -42,14 +42,16 @@ class Whitened(LogEuclidean):
             )
         w = np.asarray(np.linalg.eigvalsh(L), dtype=np.float64)
         if (clamped(w) != w).any():
+            low, high = (f"1e{x / log(10.0):.0f}" for x in (w[0], w[-1]))
             raise ParameterError(
-                f"{named('reference_point')} has eigenvalues from {exp(w[0]):.3g} to "
-                f"{exp(w[-1]):.3g}, which float64 numbers hardly hold: scale the records, or add "
-                "to its diagonal"
+                f"{named('reference_point')} has eigenvalues from about {low} to {high}, which "
+                "float64 numbers hardly hold: scale point and records alike, or add to the "
+                "point's diagonal"
             )
         self.point = np.array(point, dtype=np.float64)
-        # of the point over its largest eigenvalue: no product of these leaves float64
-        self.log_size, self.log_least = float(w[-1]), float(w[0] - w[-1])
+        self.log_size = float(w[-1])  # ln ‖C‖
+        self.log_ratio = float(w[0] - w[-1])  # ln of the smallest eigenvalue over ‖C‖
+        # of C/‖C‖: no product of these leaves float64
         half = 0.5 * (L - self.log_size * np.eye(len(L)))
         self.root, self.inverse_root = expm(half), expm(-half)
 
@@ -68,7 +70,7 @@ class Whitened(LogEuclidean):
         """
         self._check(X.shape[-1])
         A, exponent, _, status = prepare(X)
-        size, power = np.frexp(np.exp2(-self.log_size / LN2))
+        size, power = np.frexp(np.exp2(-self.log_size / LN2))  # powers of two stay exact
         with np.errstate(over="ignore"):  # what leaves the range of its dtype is not finite
             B = size * (self.inverse_root @ A @ self.inverse_root)
             B = np.ldexp(symmetric(B), (exponent + power)[:, None, None])
@@ -123,7 +125,7 @@ class Whitened(LogEuclidean):
         returned as they are: ‖X‖ is at most e^‖v‖·‖C‖.
         """
         spread = spread_of(len(self.point))
-        room = min(LARGEST_LOG - abs(self.log_size) - spread, spread + self.log_least)
+        room = min(LARGEST_LOG - abs(self.log_size) - spread, spread + self.log_ratio)
         if np.vdot(v, v) <= max(0.0, 0.5 * room) ** 2:
             return v
         w, V = np.linalg.eigh(invvecd(v))
@@ -131,13 +133,15 @@ class Whitened(LogEuclidean):
         return v if (fit == w).all() else vecd(compose(V, fit))
 
     def _resolved(self, w: Array, V: Array) -> Array:
+        """Log-eigenvalues w of E, raised to what rounding of X leaves visible."""
         k = len(self.point)
         w = np.maximum(w, w[..., -1:] - spread_of(k))
-        least = self._log_norm(w, V) - self.log_least + log(4.0 * k * EPS)
+        least = self._log_norm(w, V) - self.log_ratio + log(4.0 * k * EPS)
         poor = w[..., 0] < least
         return np.where(poor[..., None], np.logaddexp(w, least[..., None] + LN2), w)
 
     def _in_range(self, w: Array, V: Array) -> Array:
+        """w, shifted so that ln ‖X‖ lies in the range of float64."""
         size = self._log_norm(w, V) + self.log_size
         held = np.clip(size, spread_of(len(self.point)) - LARGEST_LOG, LARGEST_LOG)
         return np.asarray(w + (held - size)[..., None])
@@ -157,11 +161,11 @@ class Whitened(LogEuclidean):
         self._check(self.size(v.shape[-1]))
         X, top = self._shape(*np.linalg.eigh(invvecd(self.representable(v))))
         big = np.abs(X).max(axis=(-2, -1))
-        size = np.exp(np.log(big) + top + self.log_size)
+        size = np.exp(np.log(big) + top + self.log_size)  # one factor alone may overflow
         return np.asarray(X / big[..., None, None] * size[..., None, None])
 
     def log_jacobian(self, M: Any) -> Any:
         """That of the whitened matrix, and (k + 1)/2·ln det C⁻¹ for whitening."""
         k = len(self.point)
         whitening = -0.5 * (k + 1) * float(np.trace(logm(self.point)))
-        return self.jacobian_of(self._logarithms(M)) + whitening
+        return self.log_jacobian_at(self._logarithms(M)) + whitening

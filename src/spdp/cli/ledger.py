@@ -11,7 +11,7 @@ import typer
 from spdp.cli import options
 from spdp.cli.examples import group, register
 from spdp.cli.output import Output, console, present, print_json, say
-from spdp.cli.records import Layout, name_of
+from spdp.cli.records import FileOptions, name_of
 from spdp.cli.spelling import printable
 from spdp.errors import LedgerError
 
@@ -122,13 +122,13 @@ def _cell(value: Any) -> Any:
     return f"'{printable(value)}" if value.startswith(FORMULA) else printable(value)
 
 
-def bind(ledger: File, data: options.Data, layout: Layout) -> None:
+def bind(ledger: File, data: options.Data, files: FileOptions) -> None:
     """Bind a ledger to its data by a fingerprint.
 
     The key of the fingerprint is taken from SPDP_LEDGER_KEY and kept by the curator.
     """
     account = options.open_ledger(ledger)
-    account.bind(layout.source(data))
+    account.bind(files.source(data))
     say(f"bound {ledger} to {name_of(data)}")
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from spdp.data import Source
     from spdp.engines import Engine
 
-__all__ = ["Layout", "Opened", "Reader", "name_of"]
+__all__ = ["FileOptions", "Opened", "Reader", "name_of"]
 
 
 class Opened(NamedTuple):
@@ -83,8 +83,11 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How files are to be read where nothing of them leaves: a group of options."""
+class FileOptions:
+    """How files are read where no guarantee is given: a group of options.
+
+    For a public reference, and for a ledger's fingerprint.
+    """
 
     key: options.ArrayName = None
     order: options.Order = None

@@ -7,7 +7,7 @@ import typer
 
 from spdp.cli import options
 from spdp.cli.output import check_free, print_json, say
-from spdp.cli.records import Layout
+from spdp.cli.records import FileOptions
 from spdp.errors import ParameterError
 
 __all__ = ["reference"]
@@ -25,7 +25,7 @@ def reference(
     output: File,
     metric: options.Metric = "logeuclid",
     force: options.Force = False,
-    layout: Layout,
+    files: FileOptions,
     as_json: options.Json = False,
 ) -> None:
     """Sum up public data, for the --reference of spdp mean and plan.
@@ -38,7 +38,7 @@ def reference(
         raise ParameterError(f"{output}: a reference is written as .npz")
     if not force:
         check_free(output)  # before the work, which may last
-    made = Reference.from_public(layout.source(data), metric)
+    made = Reference.from_public(files.source(data), metric)
     made.save(output, force=force)
     if as_json:
         facts = {"n": made.n, "k": made.k, "spread": made.spread, "metric": made.metric}

@@ -124,7 +124,7 @@ def _column(source: Source, name: str, column: Any) -> Any:
     array = spelt(column) if name == "person" and listed else entries_of(column)
     if array.ndim == 0:
         raise DataError(f"{COLUMNS[name]} must have one entry per record, got {column!r}")
-    check_number(COLUMNS[name], len(array), source.n, f" of {source.name}")
+    check_number(COLUMNS[name], len(array), source.n, f"records of {source.name}")
     return array
 
 
@@ -212,7 +212,7 @@ def _length(records: Any, source: Source) -> int:
     return 1 if alone else len(records)
 
 
-def check_number(what: str, has: int, n: int | None, of: str = "") -> None:
+def check_number(what: str, has: int, n: int | None, whose: str = "records") -> None:
     """Refuse a column that is shorter or longer than its records, if they are known."""
     if n is not None and has != n:
-        raise DataError(f"{what} have {has:,} entries for {n:,} records{of}")
+        raise DataError(f"{what} have {has:,} entries for {n:,} {whose}")

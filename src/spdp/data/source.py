@@ -76,7 +76,7 @@ class Source:
         may look at the data: it is asked where such errors are raised, never else.
     device : bool
         Whether its blocks lie on a GPU.
-    clustered : bool
+    of_dask : bool
         Whether its records are a Dask collection's.
     memory : int
         Bytes of its records where they lie in memory anyway; 0 for files.
@@ -100,7 +100,7 @@ class Source:
         record: Unit = Unit.RECORD,
         advise: Callable[[int], Advice] | None = None,
         device: bool = False,
-        clustered: bool = False,
+        of_dask: bool = False,
         memory: int = 0,
         origins: Mapping[str, str] | None = None,
     ) -> None:
@@ -117,7 +117,7 @@ class Source:
         self.record = record
         self.advise = advise or (lambda i: Advice())
         self.device = device
-        self.clustered = clustered
+        self.of_dask = of_dask
         self.memory = memory
         self.origins = dict(origins or {})
         self._started = False
@@ -236,7 +236,7 @@ def chain(parts: Sequence[Source]) -> Source:
         columns=first.columns,
         record=first.record,
         advise=_by_part(parts),
-        clustered=any(part.clustered for part in parts),
+        of_dask=any(part.of_dask for part in parts),
         origins=_shared([part.origins for part in parts]),
     )
 
@@ -324,5 +324,5 @@ def _from_dask(array: Any, name: str) -> Source:
     """A Dask array (n, k, k) or (n, p, k, k), in its chunks, read in its dtype."""
     shape, chunks, sizes = pieces_of(array, name)
     n = None if sizes is None else sum(sizes)
-    options = {"chunks": chunks, "sizes": sizes, "dtype": array.dtype, "clustered": True}
+    options = {"chunks": chunks, "sizes": sizes, "dtype": array.dtype, "of_dask": True}
     return _of_shape(lambda: map(read_piece, chunks), shape, n, name, **options)

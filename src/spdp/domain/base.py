@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 # relative slack with which `contains` forgives the rounding of a logarithm
 LOOSE = 1e-9
-SHORTEST, LONGEST = 1e-110, 1e110  # radii whose squares, noise included, are numbers
+SHORTEST, LONGEST = 1e-110, 1e110  # radii whose squares, and the noise's, are numbers
 EPS = float(np.finfo(np.float64).eps)
 HELD = 0.5  # of the radius: how far float64 numbers may be from holding the centre
 
@@ -81,18 +81,17 @@ class Domain(ABC):
 
 
 def _held(region: Region, chart: Chart) -> Region:
-    """The region, if there are float64 matrices at its centre; else one error."""
+    """The region, if float64 holds a matrix near its centre; else an error."""
     if not SHORTEST <= region.radius <= LONGEST:
         raise ParameterError(
             f"the domain's radius in this metric is {region.radius:.3g}; it must lie between "
             f"{SHORTEST:g} and {LONGEST:g}"
         )
-    gap = _gap(chart, region.center)
-    if not gap <= HELD * region.radius:
+    if not _gap(chart, region.center) <= HELD * region.radius:
         raise ParameterError(
-            "float64 numbers do not hold the domain's centre in this metric: the nearest matrix "
-            f"they hold is {gap:.3g} away, its radius is {region.radius:.3g}. Take a larger "
-            "domain, or another unit for records and domain"
+            "float64 numbers do not hold the domain's centre in this metric to within half of "
+            f"the domain's radius, {region.radius:.3g}: take a larger domain, or another unit "
+            "for records and domain"
         )
     return region
 

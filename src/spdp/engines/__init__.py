@@ -25,7 +25,7 @@ def engine_for(source: Source, wanted: Engine | str | None = None) -> Engine:
         from spdp.engines.gpu import GpuEngine
 
         return GpuEngine()
-    if place is Place.LOCAL or source.chunks is None or not source.clustered:
+    if place is Place.LOCAL or source.chunks is None or not source.of_dask:
         return LocalEngine()
     try:
         from distributed import get_client

@@ -7,17 +7,17 @@ Every draw of noise is priced, paid for and logged here.
 
 *Enforced.* (1) A Gaussian answer is the exact total plus OpenDP's discrete Gaussian of
 parameter s, s² ≥ (Δ/μᵢ)² + 16 in exact rational arithmetic, with Δ the query's own
-sensitivity. (2) That very μᵢ is charged, and Σ μᵢ² ≤ μ² is kept in exact arithmetic: a
-query that does not fit is not drawn.
-(3) Laplace noise has scale exactly Δ/ε, and answers once. (4) With a ledger, the price
-is committed before the first draw. (5) Nothing else in the package may import the
+sensitivity. (2) That very μᵢ is charged, before the draw, so that an interrupted one is
+spent; Σ μᵢ² ≤ μ² is kept in exact arithmetic, and a query that does not fit is not
+drawn. (3) Laplace noise has scale exactly Δ/ε, and answers once. (4) With a ledger, the
+price is committed before the first draw. (5) Nothing else in the package may import the
 samplers (the import contract). A seeded account is a simulation and says so.
 
 *Assumed.* Each query's sensitivity bounds the change of its exact total between
 adjacent datasets, as argued beside the query; the exact totals, and which query is
 asked next, depend on the data through nothing but earlier answers (the replay audit
-tests both); OpenDP's sampler and Arb's ball arithmetic are exact; time and memory are
-not observed.
+tests both); one thread uses an account; OpenDP's sampler and Arb's ball arithmetic are
+exact; time and memory are not observed.
 
 *Therefore.* The continuous mechanism N(q, s0²·I) with s0 = Δ/μᵢ is μᵢ-GDP (theorem 2).
 Round z ~ N(q, s0²) at random to j ∈ ℤ with probability ∝ exp(−(j − z)²/2τ²), τ = 4. By
@@ -40,16 +40,17 @@ from numpy.typing import NDArray
 from spdp.choices import Adjacency, Noise, Unit
 from spdp.errors import LedgerError, NotKept, ParameterError, warn
 from spdp.privacy import noise
-from spdp.privacy.costs import Budget, mu_upward
+from spdp.privacy.costs import Budget, sqrt_upward
 from spdp.privacy.ledger import Ledger, check_ledger
 
-__all__ = ["Account", "Answer", "Seed", "lattice_scale", "noise_scale"]
+__all__ = ["Account", "Answer", "Seed", "laplace_scale_exact", "lattice_scale", "noise_scale"]
 
 Seed = int | np.random.Generator | None
 
 ROUNDING_VARIANCE = 16  # τ² of the proof
-# scales beyond are whole numbers, which OpenDP draws with 5 % faster; 6e-8 more noise
-WHOLE = 2.0**24
+# above, scales are rounded up to whole numbers: OpenDP draws 5 % faster, for at most
+# 6e-8 more noise
+WHOLE_FROM = 2.0**24
 SQUARE_BITS = 2 * 1074  # no double has more binary places than half of these
 # beyond, noise would saturate int64: still private, but useless
 LARGEST_SCALE = 2.0**57
@@ -77,24 +78,11 @@ class Answer(NamedTuple):
 @lru_cache(maxsize=1024)
 def lattice_scale(sensitivity: int, mu: float) -> float:
     """Smallest double s with s² ≥ (Δ/μ)² + 16, in exact arithmetic; whole if large."""
-    target = _needed(sensitivity, mu)
     try:
-        s = sqrt(target)
+        s = sqrt_upward((Fraction(sensitivity) / Fraction(mu)) ** 2 + ROUNDING_VARIANCE)
     except OverflowError:
         raise _too_small() from None
-    while Fraction(s) ** 2 < target:
-        s = nextafter(s, inf)
-    return float(ceil(s)) if s > WHOLE else s
-
-
-def _needed(sensitivity: int, mu: float) -> Fraction:
-    """s² of noise that costs μ."""
-    return (Fraction(sensitivity) / Fraction(mu)) ** 2 + ROUNDING_VARIANCE
-
-
-def suffices(scale: float, sensitivity: int, mu: float) -> bool:
-    """Whether noise of this scale costs at most μ, in exact arithmetic."""
-    return mu > 0 and scale > 0 and Fraction(scale) ** 2 >= _needed(sensitivity, mu)
+    return float(ceil(s)) if s > WHOLE_FROM else s
 
 
 def _squared(mu: float) -> int:
@@ -120,7 +108,11 @@ def noise_scale(budget: Budget, sensitivity: int) -> float:
 
 
 def _for_ledger(cost: float, query: Priced, sensitivity: int) -> float:
-    """What noise for ``sensitivity`` costs under a ledger's replace-one, rounded up."""
+    """μ or ε of the same noise under a ledger's replace-one, rounded up.
+
+    Noise that is enough for Δ at a cost is enough for Δ' at Δ'/Δ times that: its scale
+    depends on Δ over the cost alone.
+    """
     exact = Fraction(cost) * int(query.sensitivity(Adjacency.REPLACE_ONE)) / sensitivity
     rounded = float(exact)
     while Fraction(rounded) < exact:
@@ -135,7 +127,7 @@ def _too_small() -> ParameterError:
 
 
 class Account:
-    """The account of one release, in one thread.
+    """The account of one release, for one thread.
 
     Parameters
     ----------
@@ -206,12 +198,12 @@ class Account:
 
     @property
     def mu_spent(self) -> float | None:
-        """√Σ μᵢ² of what was answered, rounded up; None for Laplace noise."""
+        """√Σ μᵢ² of what was drawn, rounded up; None for Laplace noise."""
         if self.budget.mu is None:
             return None
         if self._spent == self._total:
             return self.mu
-        return mu_upward(1, Fraction(1 << SQUARE_BITS, self._spent))
+        return sqrt_upward(Fraction(self._spent, 1 << SQUARE_BITS))
 
     def measure(
         self, query: Priced, exact: NDArray[np.int64], share: float = 1.0, **released: Any
@@ -256,7 +248,7 @@ class Account:
     ) -> tuple[Answer, dict[str, float]]:
         mu = self._afford(share)
         scale = lattice_scale(sensitivity, mu)
-        if not self.steps and lattice_scale(sensitivity, self.mu) > LARGEST_SCALE:
+        if not self._spent and lattice_scale(sensitivity, self.mu) > LARGEST_SCALE:
             raise _too_small()
         if self._unpaid and share >= 1.0:  # an only query has its own price for a ledger
             self._commit(mu=_for_ledger(mu, query, sensitivity))

@@ -157,7 +157,10 @@ class Bound:
         return cls(chi2_law(d, 0.0), 0.0, 0.0, 0.0, distance, distance, 1.0)
 
     def moved(self, shift: float) -> "Bound":
-        """The bound after the value was moved once more, away from the farthest too."""
+        """The bound after the value was moved once more.
+
+        It may be that much farther away than anything was.
+        """
         if not shift:
             return self
         return replace(self, shift=self.shift + shift, farthest=self.farthest + shift)

@@ -23,11 +23,11 @@ __all__ = [
     "LARGEST_PURE",
     "Budget",
     "at_most",
-    "mu_upward",
     "pld_epsilon",
     "pure_mu",
     "pure_mu_estimate",
     "root_of_squares",
+    "sqrt_upward",
 ]
 
 SMALLEST_EPSILON = 1e-100
@@ -81,15 +81,14 @@ def _sensible(epsilon: float) -> float:
     return epsilon
 
 
-def mu_upward(sensitivity: int, variance: Fraction) -> float:
-    """Smallest double ≥ Δ/√variance: what noise of this variance costs."""
-    square = Fraction(sensitivity) ** 2 / variance
+def sqrt_upward(square: Fraction) -> float:
+    """Smallest double ≥ √square."""
     # near one, where a root is right to the last bit, and back
     half = (square.numerator.bit_length() - square.denominator.bit_length()) // 2
-    mu = math.ldexp(math.sqrt(square / Fraction(4) ** half), half)
-    while Fraction(mu) ** 2 < square:
-        mu = math.nextafter(mu, math.inf)
-    return mu
+    root = math.ldexp(math.sqrt(square / Fraction(4) ** half), half)
+    while Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    return root
 
 
 def pure_mu(epsilon: float) -> float:

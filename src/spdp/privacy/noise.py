@@ -1,4 +1,4 @@
-"""The samplers. Only :meth:`spdp.privacy.account.Account.measure` may call them."""
+"""The samplers. Only :mod:`spdp.privacy.account` may call them."""
 
 import ctypes
 import secrets
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from spdp.kernels import threads
 from spdp.privacy.exact_laplace import check_scale, laplace_vector
 
-__all__ = ["check_scale", "gaussian", "laplace"]
+__all__ = ["check_scale", "gaussian", "key", "laplace"]
 
 Ints = NDArray[np.int64]
 Generator = np.random.Generator | None
 
 LIMIT = (1 << 63) - 1
-FEW = 64  # coordinates a thread draws at a time, at least: some millisecond
+FEW = 64  # coordinates a thread draws at a time, or more, but for the last: a millisecond
 
 
 def gaussian(total: Ints, scale: float, rng: Generator) -> Ints:

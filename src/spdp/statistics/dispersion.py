@@ -128,7 +128,18 @@ class Spreads(Search):
             (variance + UPPER * sd) * number.stretch / number.value,
         )
         spread = ratios * sqrt(variance / float(ratios @ ratios))
-        return Spread(y, radius, bound, taken, sampling, number, variance, sd, spread, distances)
+        return Spread(
+            y=y,
+            radius=radius,
+            bound=bound,
+            taken=taken,
+            sampling=sampling,
+            number=number,
+            variance=variance,
+            variance_sd=sd,
+            deviations=spread,
+            distances=distances,
+        )
 
 
 def private_dispersion(

@@ -36,7 +36,7 @@ class Forecast:
         Numbers by name, for each spread.
     needed : dict
         Numbers of records by what they are needed for, whatever the spread; None where
-        no number of records suffices.
+        more than 2**32 would be needed.
     verdict : str
         What will happen at this number of records, in words.
     assumed : str
@@ -76,13 +76,13 @@ class Forecast:
 
 
 def _records(n: int | None) -> str:
-    return "no number of records suffices" if n is None else f"{n:,} records"
+    return "more than 2**32 records" if n is None else f"{n:,} records"
 
 
 def _verdict(p: Public, needed: dict[str, int | None]) -> str:
     for what, number in needed.items():
         if number is None:
-            return f"no number of records suffices {what}"
+            return f"too few records {what}: more than 2**32 are needed"
         if p.n < number:
             return f"too few records {what}: {number:,} are needed"
     if not p.finds:
@@ -94,6 +94,7 @@ def _verdict(p: Public, needed: dict[str, int | None]) -> str:
 
 
 def _possible(number: float) -> int | None:
+    """None for more records than spdp adds up exactly."""
     return None if number > MAX_RECORDS else ceil(number)
 
 

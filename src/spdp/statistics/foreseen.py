@@ -202,7 +202,7 @@ def _chance(p: Public, spread: float) -> tuple[float, float]:
 def _difference_needed(p: Public) -> Numbers:
     """For the effect that was asked about, else for one of half the spread.
 
-    More than MAX_RECORDS, which nobody can have, where none of them are enough.
+    MAX_RECORDS + 1 where no number up to that is enough.
     """
     what = f"{HALF:g} times the spread" if p.effect is None else f"{p.effect:g}"
 

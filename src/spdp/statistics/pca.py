@@ -125,16 +125,16 @@ class Axes(Search):
         sampling = np.asarray(np.linalg.eigvalsh(both), np.float64)
         axes = np.eye(self.d) if self.axes is None else self.axes
         return Principal(
-            self.original(y),
-            radius,
-            bound,
-            taken,
-            sampling,
-            number,
-            symmetric(axes @ covariance @ axes.T),
-            _signed((axes @ vectors).T),
-            variances,
-            trusted,
+            y=self.original(y),
+            radius=radius,
+            bound=bound,
+            taken=taken,
+            sampling=sampling,
+            number=number,
+            covariance=symmetric(axes @ covariance @ axes.T),
+            components=_signed((axes @ vectors).T),
+            variances=variances,
+            trusted=trusted,
         )
 
 

@@ -72,7 +72,6 @@ WRONG = (
     TypeError,
     AttributeError,
     ArithmeticError,
-    AssertionError,
     MemoryError,
 )
 

@@ -1,11 +1,12 @@
 """What checks share: comparing numbers, and what a certificate's fields stand for."""
 
 from math import isclose
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from spdp.charts import Chart, chart_of
 from spdp.choices import Adjacency
 from spdp.domain import domain_of
+from spdp.errors import DataError
 from spdp.kernels import Region
 from spdp.privacy.bounds import Number
 from spdp.privacy.costs import Budget
@@ -22,6 +23,7 @@ __all__ = [
     "equal",
     "is_public",
     "number_of",
+    "of_kind",
     "region_in",
     "same",
     "step_named",
@@ -29,6 +31,7 @@ __all__ = [
 
 CLOSE = 1e-9
 Fields = dict[str, Any]  # of a certificate, by name
+Kind = TypeVar("Kind")
 
 
 class Check(NamedTuple):
@@ -37,6 +40,13 @@ class Check(NamedTuple):
     name: str
     ok: bool
     detail: str
+
+
+def of_kind(kind: type[Kind], query: Any) -> Kind:
+    """A query of the kind that a step must have."""
+    if not isinstance(query, kind):
+        raise DataError(f"a step asks no {kind.__name__}")
+    return query
 
 
 def same(name: str, stated: float | None, found: float | None, what: str) -> Check:

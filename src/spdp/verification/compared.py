@@ -19,6 +19,7 @@ from spdp.verification.base import (
     divisor,
     equal,
     is_public,
+    of_kind,
     region_in,
     step_named,
 )
@@ -34,9 +35,7 @@ UNLIKELY = 7.0  # standard deviations of noise that numbers do not disagree by
 
 
 def _query(c: Fields, name: str) -> MomentSum:
-    query = known(c).kinds(c)[name]
-    assert isinstance(query, MomentSum)
-    return query
+    return of_kind(MomentSum, known(c).kinds(c)[name])
 
 
 def tally_sd(c: Fields) -> float:

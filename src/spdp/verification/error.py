@@ -92,7 +92,7 @@ def _law(c: Fields) -> Iterator[Check]:
 
 
 def _parts(c: Fields, parts: Fields) -> Iterator[Check]:
-    """Parts of a bound that can be: none negative, no farther than the domain is."""
+    """Parts that a bound can have: not negative, nor short of the domain's radius."""
     numbers = [parts[name] for name in ("excess_sd", "shift", "slack", "farthest")]
     ok = all(isfinite(x) and x >= 0 for x in numbers) and isfinite(parts["excess"])
     yield Check("parts of the bound", ok, "numbers that are not negative")
@@ -139,13 +139,13 @@ def within(c: Fields) -> Iterator[Check]:
         yield equal("target", stated["estimand"], WITHIN.format(reach=stated["reach"]))
         own = c["error_bound_parts"]  # both may have been moved, but not equally far
         ok = parts["farthest"] >= (own["farthest"] - own["shift"]) * (1.0 - CLOSE)
-        yield Check("farthest, within", ok, "that for all, before it was moved")
+        yield Check("farthest, within", ok, "at least that for all, before either was moved")
     else:
         yield equal("target", stated["estimand"], CLIPPED)
         yield equal("excess", (parts["excess"], parts["excess_sd"]), (0.0, 0.0))
     yield equal("bound, within", sorted(stated), sorted(names))
     alike = close(_but(c["error_bound_parts"], *excess), _but(parts, *excess))
-    yield Check("bound, within", alike, "but for the excess, that for all")
+    yield Check("bound, within", alike, f"that for all, but for {', '.join(excess)}")
 
 
 def population(c: Fields) -> Iterator[Check]:

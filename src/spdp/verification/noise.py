@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import isclose, sqrt
 
 from spdp.choices import Adjacency, Method, Noise
-from spdp.privacy.account import laplace_scale_exact, lattice_scale, noise_scale, suffices
+from spdp.privacy.account import laplace_scale_exact, lattice_scale, noise_scale
 from spdp.privacy.laws import mean_law
 from spdp.queries import RECORD_NORM, VectorSum
 from spdp.verification.base import (
@@ -17,6 +17,7 @@ from spdp.verification.base import (
     divisor,
     equal,
     is_public,
+    of_kind,
     same,
 )
 from spdp.verification.table import known
@@ -47,11 +48,10 @@ def steps(c: Fields) -> Iterator[Check]:
         yield equal("step's epsilon", step["epsilon"], c["epsilon"])
         return
     for i, step in enumerate(c["steps"]):
-        scale, bound, mu = step["scale"], step["sensitivity"], step["mu"]
-        found = lattice_scale(bound, mu)
-        what = f"scale of step {i + 1}, {step['step']}"
-        ok = suffices(scale, bound, mu) and scale <= found
-        yield Check("step", ok, f"{what}: {scale:.9g}, {found:.9g} for μ = {mu:.9g}")
+        mu, scale = step["mu"], lattice_scale(step["sensitivity"], step["mu"])
+        stated = f"stated {step['scale']:.9g}, {scale:.9g} for μ = {mu:.9g}"
+        ok = mu > 0 and step["scale"] == scale
+        yield Check("step", ok, f"scale of step {i + 1}, {step['step']}: {stated}")
     total = sum((Fraction(step["mu"]) ** 2 for step in c["steps"]), Fraction(0))
     ok = 0 < total <= Fraction(c["mu"]) ** 2 and isclose(float(total), c["mu"] ** 2, rel_tol=CLOSE)
     yield Check("sum of steps", ok, f"√Σμᵢ² = {float(total) ** 0.5:.9g} of μ = {c['mu']:.9g}")
@@ -78,8 +78,7 @@ def one_shot(c: Fields) -> Iterator[Check]:
     if not _is_plain(c):
         return
     ((step,), allowed) = c["steps"], budget_of(c)
-    query = known(c).kinds(c)["mean"]
-    assert isinstance(query, VectorSum)
+    query = of_kind(VectorSum, known(c).kinds(c)["mean"])
     yield Check("number of records", (c["n"] is not None) == is_public(c), PUBLIC)
     count = divisor(c)
     bound, unit = query.sensitivity(Adjacency(c["adjacency"])), query.step

@@ -28,6 +28,7 @@ from spdp.verification.base import (
     equal,
     is_public,
     number_of,
+    of_kind,
     region_in,
     same,
     step_named,
@@ -194,8 +195,7 @@ def _spread(c: Fields, values: Values, found: Array) -> Iterator[Check]:
 def _components(c: Fields, values: Values, found: Array) -> Iterator[Check]:
     """By trace, and eigenvalue by eigenvalue up to how noise differs along the axes."""
     last, number, C = c["steps"][-1], number_of(c), values["covariance"]
-    query = known(c).kinds(c)["moments"]
-    assert isinstance(query, MomentSum)
+    query = of_kind(MomentSum, known(c).kinds(c)["moments"])
     square = (last["radius"] / query.factor) ** 2 / ON_DIAGONAL
     yield same("noise of squares", last["second_sd"], last["scale"] * square / number.value, "σ")
     yield Check("trusted", 0.0 <= last["trusted"] < 1.0, "a share below 1")

@@ -40,14 +40,14 @@ def tolerance(c: Fields, M: NDArray[Any]) -> float:
     One that float64 numbers hardly hold was moved: by what its bound says, if it does.
     """
     ratio = _seen_ratio(c, M)
-    rounding = ROUNDING * region_in(c).radius + 16.0 * EPS * c["k"] * _unit(c, M, ratio)
+    rounding = ROUNDING * region_in(c).radius + 16.0 * EPS * c["k"] * _coarseness(c, M, ratio)
     if ratio <= HARDLY:
         return float(rounding)
     parts = c["error_bound_parts"] if c["statistic"] in MOVED else None
     return inf if parts is None else float(parts["shift"] + rounding)
 
 
-def _unit(c: Fields, M: NDArray[Any], ratio: float) -> float:
+def _coarseness(c: Fields, M: NDArray[Any], ratio: float) -> float:
     """Size of the numbers whose rounding moves a vector, eigenvalues included."""
     Y = released_vectors(c, {main_name(c): M})
     size = float(np.linalg.norm(Y, axis=1).max(initial=0.0))

@@ -195,6 +195,8 @@ def as_source(X: Any, name: str = "X") -> Source:
     an iterator of blocks (read once); a function that returns such an iterator afresh;
     a Dask array; a :class:`Source`, or a list of them.
     """
+    if isinstance(X, np.ndarray):  # as most are
+        return _from_array(record_stack(X, name), name)
     if isinstance(X, Source):
         return X
     if is_dask(X):

@@ -23,7 +23,10 @@ def describe_fault(code: int, matrix: NDArray[Any], smallest: float | None = Non
         worst = int(np.argmax([_badness(code, one) for one in matrix]))
         return f"(part {worst}) {describe_fault(code, matrix[worst])}"
     if code == Status.NOT_FINITE:
-        row, column = np.argwhere(~np.isfinite(matrix))[0]
+        places = np.argwhere(~np.isfinite(matrix))
+        if not len(places):
+            return "leaves the range of its dtype, seen from the reference point"
+        row, column = places[0]
         return f"is not finite: entry ({row}, {column}) is {matrix[row, column]}"
     if code == Status.NOT_SYMMETRIC:
         return _asymmetry(matrix)

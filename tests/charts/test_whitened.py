@@ -162,3 +162,10 @@ def test_what_does_not_fit_is_refused(point, random_spd):
     with pytest.raises(ParameterError, match="the reference is of metric"):
         private_mean(X, reference_point=point, reference=Reference.from_public(X), **OPTIONS)
     assert Ball(1.0).region(K, chart_of("logeuclid", point)).radius == 1.0
+
+
+def test_a_record_that_overflows_seen_from_the_point_is_named():
+    X = np.stack([np.eye(K), 1e305 * np.eye(K)])
+    options = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN}
+    with pytest.raises(InvalidMatrixError, match="matrix 1 leaves the range of its dtype"):
+        private_mean(X, reference_point=1e-6 * np.eye(K), **options)

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from spdp import Ball, EigenvalueBounds
+from spdp import Ball, EigenvalueBounds, TraceBounds
 from spdp.charts import CHARTS
 from spdp.domain import check_domain, domain_of
 from spdp.errors import InvalidMatrixError, ParameterError
@@ -119,3 +119,9 @@ def test_a_description_is_all_there_is_to_a_domain(domain):
 def test_other_descriptions_are_refused(description, message):
     with pytest.raises(ParameterError, match=message):
         domain_of(description)
+
+
+@pytest.mark.parametrize("metric", ["logeuclid", "logchol"])
+def test_a_trace_that_leaves_no_room_is_one_clear_error(metric):
+    with pytest.raises(ParameterError, match="leaves no room for 3 eigenvalues"):
+        TraceBounds(1.0, 2.5).region(3, CHARTS[metric])

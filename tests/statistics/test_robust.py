@@ -5,8 +5,9 @@ import pytest
 from replay import Caught, audit, datasets
 
 from spdp import Ball, private_difference, private_median, private_regression
+from spdp.errors import ParameterError
 from spdp.queries import ClassExcess, CrossSum, DirectionSum, MomentSum, ResidualDistance
-from spdp.statistics.regression import predict
+from spdp.statistics.regression import check_ranges, predict
 
 DOMAIN = Ball(2.0)
 COMMON = {"delta": 1e-6, "domain": DOMAIN, "on_invalid": "center"}
@@ -181,3 +182,9 @@ def test_predictions_for_records_of_several_matrices():
     x = np.linspace(-1, 1, len(X))
     release = private_regression(X, x, ranges=(-1, 1), epsilon=60.0, **COMMON)
     assert predict(release, [0.0, 0.5]).shape == (2, 2, 2, 2)
+
+
+def test_ranges_too_narrow_for_numbers_are_refused():
+    with pytest.raises(ParameterError, match="slopes along less than 1e-140"):
+        check_ranges([(0.0, 1e-150)])
+    assert check_ranges([(0.0, 1e-130)]).shape == (1, 2)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.charts.base import Chart, Component, diagonal_components
-from spdp.charts.spectra import trace_ball
+from spdp.charts.spectra import largest_eigenvalue, trace_ball
 from spdp.cholesky import factor_of, square, vector_of
 from spdp.geometry import log_cholesky
 from spdp.kernels import Kernels, Region, Status, dimension, size_of
@@ -105,6 +105,7 @@ class LogCholesky(Chart):
         :func:`spdp.charts.spectra.trace_ball`. And Σ_{i>j} L_ij² = tr X − Σ L_ii² is at
         most trace − k·low.
         """
+        largest_eigenvalue(low, trace, k)  # raises if there is no room
         t, r = trace_ball(low, trace, k)
         center = np.zeros(dimension(k))
         center[:k] = 0.5 * t

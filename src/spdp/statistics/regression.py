@@ -42,6 +42,7 @@ __all__ = ["predict", "prediction_variance", "private_regression"]
 Array = NDArray[np.float64]
 
 MOST = 8  # covariates
+NARROWEST = 1e-140  # range of a covariate: squares of slopes along it are numbers
 FEWEST = 4.0  # n·μ/√(d(1 + p)) below which no trend can be found
 
 
@@ -143,6 +144,11 @@ def check_ranges(ranges: ArrayLike) -> Array:
         width = limits[:, 1] - limits[:, 0]
     if not (np.isfinite(limits).all() and np.isfinite(width).all() and (width > 0).all()):
         raise ParameterError(f"{named('ranges')} must be pairs low < high, got {limits.tolist()}")
+    if width.min() < NARROWEST:
+        raise ParameterError(
+            f"{named('ranges')} are {width.min():.3g} wide; slopes along less than {NARROWEST:g} "
+            "are no numbers: take another unit"
+        )
     return limits
 
 

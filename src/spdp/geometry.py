@@ -30,7 +30,7 @@ from spdp.correlation import above, correlation_of, correlations
 from spdp.errors import InvalidMatrixError, ParameterError
 from spdp.faults import check_status
 from spdp.hermitian import hermitian_expm, hermitian_logm
-from spdp.kernels import base, kernels_for, reference, size_of
+from spdp.kernels import Status, base, kernels_for, reference, size_of
 
 __all__ = [
     "add",
@@ -229,17 +229,27 @@ def log_cholesky(X: ArrayLike) -> Array:
     A = matrix_stack(X)
     prepared = reference.prepare(_flat(A))
     odd = prepared.exponent % 2  # roots of even powers of two are exact
+    check_status(prepared.status, A)
+    scaled = np.ldexp(prepared.stack, odd[:, None, None])
     try:
-        check_status(prepared.status, A)
-        L = np.linalg.cholesky(np.ldexp(prepared.stack, odd[:, None, None]))
+        L = np.linalg.cholesky(scaled)
     except np.linalg.LinAlgError:
         _, status, smallest = kernels_for(A).logm(_flat(A))
-        check_status(status, A, smallest)
-        raise InvalidMatrixError(
-            "a matrix is not positive definite: its smallest eigenvalue is within rounding of zero"
-        ) from None
+        check_status(np.maximum(status, _without_factor(scaled)), A, smallest)
+        raise
     L = np.ldexp(L, ((prepared.exponent - odd) // 2)[:, None, None])
     return vector_of(L.reshape(A.shape))
+
+
+def _without_factor(stack: Array) -> NDArray[np.uint8]:
+    """Status by factor: rounding may leave a matrix without one, but a logarithm."""
+    status = np.zeros(len(stack), np.uint8)
+    for i, matrix in enumerate(stack):
+        try:
+            np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            status[i] = Status.NOT_POSITIVE
+    return status
 
 
 def distance_logchol(X: ArrayLike, Y: ArrayLike, squared: bool = False) -> Any:

@@ -5,19 +5,32 @@ BIN := $(VENV)/bin
 BUILD := pyproject.toml CMakeLists.txt src/spdp/kernels/constants.py $(wildcard src/spdp/kernels/native/*)
 
 # Where the choice of kernels shows; the kernels' own tests run over all of them anyway.
-KERNELS_MATTER := tests/statistics/test_mean.py tests/statistics/test_sums.py tests/engines/test_local.py \
-  tests/test_lattice.py tests/test_geometry.py tests/domain tests/test_descriptors.py tests/test_mechanisms.py
+KERNELS_MATTER := tests/statistics/test_mean.py tests/statistics/test_sums.py tests/statistics/test_mechanisms.py \
+  tests/engines/test_local.py tests/geometry tests/domain tests/test_lattice.py tests/test_descriptors.py
 
-.PHONY: demo test lint audit bench docs docs-quick dist clean
+# For `make check`: each layer once, and of the slow files none; `make test` runs them all.
+QUICK := tests/test_contracts.py tests/test_errors.py tests/test_lattice.py tests/test_package.py tests/charts tests/domain \
+  tests/queries tests/error tests/kernels/test_hostile.py tests/privacy/test_account.py tests/ledger/test_file.py \
+  tests/engines/test_grouping.py tests/engines/test_store.py tests/engines/test_subsampling.py tests/data/test_formats.py tests/adaptive/test_shrinkage.py \
+  tests/statistics/test_base.py tests/statistics/test_median.py tests/statistics/test_sums.py tests/learn \
+  tests/release/test_golden.py tests/release/test_forged.py tests/release/test_verify.py tests/planning/test_sample_size.py \
+  tests/cli/test_main.py tests/cli/test_commands.py
+
+# A file's tests stay in one process: what they share, such as a cluster, is made once.
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
+
+.PHONY: demo check test lint audit bench docs docs-quick dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/spdp demo --force
 
-test audit: export OPENBLAS_NUM_THREADS := 1  # tests run on all cores already
+# Within a minute, while working; `make test` is what a commit needs.
+check: $(VENV)/.dev lint
+	$(PYTEST) -m "not audit" $(QUICK)
 
 test: $(VENV)/.dev lint
-	$(BIN)/pytest -n auto -m "not audit"
-	SPDP_KERNELS=numpy $(BIN)/pytest -n auto -m "not audit" $(KERNELS_MATTER)
+	$(PYTEST) -m "not audit"
+	SPDP_KERNELS=numpy $(PYTEST) -m "not audit" $(KERNELS_MATTER)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -27,7 +40,7 @@ lint: $(VENV)/.dev
 
 # The full-size statistical audits; fast versions of them are in `make test`.
 audit: $(VENV)/.dev
-	$(BIN)/pytest -n auto -m audit -rP
+	$(PYTEST) -m audit -rP
 
 # The site, into build/docs; without the gallery: docs-quick. Warnings are errors.
 SPHINX = OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html -d build/doctrees docs build/docs

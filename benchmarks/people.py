@@ -2,7 +2,7 @@
 
     python benchmarks/people.py --data ../shared/data [--runs 20] [--large]
 
-Accuracy: MNIST's 60,000 training images as the records of 3,000 made-up persons of 20
+Accuracy: MNIST's 60,000 training images as the records of 3,000 invented persons of 20
 images each, dealt at random. *persons* is ``private_mean(groups=...)``; *group privacy*
 takes records for persons and divides the budget, μ/20, so that a person is protected
 all the same; *one each* uses a single image of each person. Errors are distances to the

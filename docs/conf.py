@@ -25,6 +25,7 @@ extensions = [
     "internal",
     "mathml",
     "outside",
+    "statistics",
     "thumbnails",
 ]
 root_doc = "index"

@@ -5,7 +5,7 @@ Diffusion tensors: a private mean of images
 One slice of diffusion tensors per person, in one template space; what is published is
 the mean tensor of every voxel, so that no person can be told from it.
 
-The data are made up: 1,500 persons, a slice of 12×12 voxels, tensors in mm²/s with a
+The data are synthetic: 1,500 persons, a slice of 12×12 voxels, tensors in mm²/s with a
 curved bundle of fibres and gray matter around it. A person's array has the shape of
 dipy's ``TensorFit.quadratic_form`` for a slice, (x, y, 3, 3), so that with dipy the
 records are ``np.stack([fit.quadratic_form[mask] for fit in fits])``.
@@ -19,8 +19,8 @@ from spdp import private_mean, tensor_bounds
 from spdp.geometry import expm, invvecd, logm, mean_logeuclid
 
 # %%
-# Made-up persons
-# ---------------
+# Synthetic persons
+# -----------------
 # Diffusivities of white matter are about 1.7, 0.3 and 0.3 µm²/ms, those of gray matter
 # 0.8. Persons differ in how strongly they diffuse, and voxel by voxel by chance.
 

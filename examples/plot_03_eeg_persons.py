@@ -5,9 +5,9 @@ EEG: many trials per person
 Noise that hides one trial does not hide a person who has many. With ``groups=`` a
 person counts once, with all their trials, and is what the guarantee protects.
 
-The data are made up: 700 persons with 6 trials each, 19 electrodes of the 10–20 system,
-in volts, as ``mne.Epochs.get_data()`` gives them: (trials, channels, times). With MNE
-the next cell would be ``signals = epochs.get_data()`` and ``person =
+The data are synthetic: 700 persons with 6 trials each, 19 electrodes of the 10–20
+system, in volts, as ``mne.Epochs.get_data()`` gives them: (trials, channels, times).
+With MNE the next cell would be ``signals = epochs.get_data()`` and ``person =
 epochs.metadata["subject"].to_numpy()``.
 """
 
@@ -21,8 +21,8 @@ from spdp import amplitude_bounds, private_mean
 from spdp.geometry import mean_logeuclid
 
 # %%
-# Made-up recordings
-# ------------------
+# Synthetic recordings
+# --------------------
 # Four sources with smooth patterns on the scalp: the occipital rhythm is the strongest,
 # the last two are dipoles with a positive and a negative side. How strong each of them
 # is differs from person to person.

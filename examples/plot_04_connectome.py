@@ -5,7 +5,7 @@ A connectome that may be published
 The mean of correlation matrices of brain regions, in the off-log metric: the result is
 a correlation matrix again, with ones on its diagonal, whatever the noise was.
 
-The data are made up: 900 persons, 20 regions in five networks, 150 scans each, one
+The data are synthetic: 900 persons, 20 regions in five networks, 150 scans each, one
 matrix per person, in the shape that nilearn's
 ``ConnectivityMeasure(kind="correlation")`` returns: (persons, regions, regions).
 """
@@ -17,8 +17,8 @@ from spdp import CorrelationBounds, private_mean
 from spdp.geometry import expm, logm
 
 # %%
-# Made-up persons
-# ---------------
+# Synthetic persons
+# -----------------
 # Regions of a network share a signal, each more or less of it, and persons differ in
 # how much; two of the networks work against each other.
 

@@ -2,8 +2,8 @@
 Minimum distance to mean, privately
 ===================================
 
-``PrivateMDM`` has the face of pyRiemann's ``MDM`` and releases its class means with
-differential privacy. Which mistakes does that add, and how large must ε be?
+``PrivateMDM`` has the interface of pyRiemann's ``MDM`` and releases its class means
+with differential privacy. Which mistakes does that add, and how large must ε be?
 
 The data are scikit-learn's digits as 9×9 covariance descriptors: half of them to train,
 about 90 of each class, which is few; half to test. pyRiemann's ``MDM`` in the same

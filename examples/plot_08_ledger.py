@@ -6,7 +6,7 @@ A data set is asked more than once. A ledger adds up exactly what all releases c
 together, commits each cost before any noise is drawn, and refuses what would exceed the
 budget.
 
-The data are made up: 3,000 persons, 3×3 diffusion tensors in mm²/s, an age, and a
+The data are synthetic: 3,000 persons, 3×3 diffusion tensors in mm²/s, an age, and a
 group.
 """
 
@@ -46,7 +46,7 @@ ledger = Ledger(Path(tempfile.mkdtemp()) / "study.ledger", epsilon=2.0, delta=1e
 asked = {"epsilon": 0.8, "delta": 1e-6, "domain": tensor_bounds("mm2/s"), "ledger": ledger}
 questions = {
     "mean": lambda: private_mean(X, mechanism="gaussian", **asked),
-    "spread": lambda: private_dispersion(X, **asked),
+    "dispersion": lambda: private_dispersion(X, **asked),
     "trend\nwith age": lambda: private_regression(X, age, ranges=(0, 100), **asked),
     "groups\ndiffer?": lambda: private_difference(X, group, classes=(1, 0), **asked),
     "median": lambda: private_median(X, **asked),

@@ -79,10 +79,10 @@ plt.show()
 
 # %%
 # The released shares are lower estimates for the first direction: records far away are
-# pulled nearer, which can only lower a variance. What may be shown: everything that
-# ``fit`` learnt. ``pca.transform(X)`` is computed from the records and is as sensitive
-# as they are; ``pca.release_.sample(1000)`` makes up records with this mean and
-# covariance that are free to share.
+# clipped, which can only lower a variance. What may be shown: everything that ``fit``
+# learnt. ``pca.transform(X)`` is computed from the records and is as sensitive as they
+# are. ``pca.release_.sample(1000)`` draws synthetic records with this mean and
+# covariance, which are free to share.
 
-made_up = pca.release_.sample(1000)
-print(made_up.shape)
+synthetic = pca.release_.sample(1000)
+print(synthetic.shape)

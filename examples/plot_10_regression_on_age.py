@@ -5,7 +5,7 @@ How tensors change with age
 Geodesic regression: the curve of tensors that follows a covariate best, released with
 differential privacy.
 
-The data are made up after what is known of white matter: 2,500 persons of 20 to 85
+The data are synthetic, after what is known of white matter: 2,500 persons of 20 to 85
 years, one diffusion tensor each, in mm²/s; with age the fastest direction slows down,
 and diffusion across the fibres quickens.
 """

@@ -5,8 +5,8 @@ A median for broken records
 Some records are always wrong: a patient who moved, a sensor that fell off. They pull a
 mean as far as the domain allows; a geometric median hardly notices them.
 
-The data are made up: 4,000 diffusion tensors in mm²/s around one true tensor, of which
-some share is replaced by fluid: fast, and the same in all directions.
+The data are synthetic: 4,000 diffusion tensors in mm²/s around one true tensor. Of
+them some share is replaced by fluid: fast, and the same in all directions.
 """
 
 import matplotlib.pyplot as plt

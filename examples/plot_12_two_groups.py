@@ -5,7 +5,7 @@ Do two groups differ?
 The difference of two groups' means, with a region that holds the true one and a test:
 ``private_difference``.
 
-The data are made up: EEG covariances of 8 electrodes, 2,400 persons, half of them
+The data are synthetic: EEG covariances of 8 electrodes, 2,400 persons, half of them
 patients, in whom the back of the head is a third louder. For comparison the same
 release with labels drawn by lot, where there is nothing to find.
 """

@@ -6,7 +6,7 @@ A mean depends on what is called a distance. The arithmetic mean of tensors that
 in different directions is swollen: it diffuses more than any of them. The log-Euclidean
 and the log-Cholesky mean are not, and both can be released with differential privacy.
 
-The data are made up: 2,000 thin 2×2 tensors of one size, whose direction varies by
+The data are synthetic: 2,000 thin 2×2 tensors of one size, whose direction varies by
 about 40° to either side.
 """
 

@@ -18,7 +18,7 @@ import numpy as np
 from spdp import Reference, private_mean
 from spdp.datasets import load_images
 from spdp.descriptors import covariance_descriptors, descriptor_bounds
-from spdp.errors import OutsideDomain
+from spdp.errors import DomainMismatch
 from spdp.geometry import distance_logeuclid, mean_logeuclid
 
 digits = load_images("digits")
@@ -44,7 +44,7 @@ for j, n in enumerate(sizes):
     exact = mean_logeuclid(records)
     for name, prior in ways.items():
         for i in range(repeats):
-            with warnings.catch_warnings(action="ignore", category=OutsideDomain):
+            with warnings.catch_warnings(action="ignore", category=DomainMismatch):
                 release = private_mean(records, reference=prior, method="adaptive", **asked)
             errors[name][i, j] = distance_logeuclid(release.value, exact)
 apart = [distance_logeuclid(mean_logeuclid(public), mean_logeuclid(private[:n])) for n in sizes]

@@ -6,7 +6,7 @@ No hospital has enough patients for a useful private mean; together they have. E
 up its own records exactly, the sums travel to a trusted curator, and noise is added
 once.
 
-The data are made up: five hospitals with 60 to 400 persons, one 4×4 covariance each.
+The data are synthetic: five hospitals with 60 to 400 persons, one 4×4 covariance each.
 """
 
 import matplotlib.pyplot as plt

@@ -6,8 +6,8 @@ pyRiemann's classes take a callable where they take the name of a metric. A priv
 is such a callable: ``MDM``, ``TangentSpace`` and the rest of a pipeline stay as they
 are.
 
-The data are made up: trials of two mental tasks, 6 electrodes, one trial each of 1,200
-persons. 400 other persons are there to test.
+The data are synthetic: trials of two mental tasks, 6 electrodes, one trial each of
+1,200 persons. 400 other persons are there to test.
 """
 
 import tempfile

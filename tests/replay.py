@@ -15,22 +15,29 @@ returns the SAME noisy answers. Then
 import json
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from fractions import Fraction
+from functools import partial
 from math import isqrt
 
 import numpy as np
 
+from spdp import Ball
 from spdp.charts import LOGEUCLID
-from spdp.plain import plain
+from spdp.kernels.arrays import plain
 from spdp.privacy import account as accounts
-from spdp.queries import describe
+from spdp.statistics import every
+from spdp.statistics.regression import check_ranges
 
 TAU_SQUARE = 16
 
 
 class Caught(AssertionError):
     """The audit found a leak."""
+
+
+class Uncovered(AssertionError):
+    """A statistic that the audit cannot run by what it declares."""
 
 
 @dataclass
@@ -89,19 +96,24 @@ class _Sampler:
 @contextmanager
 def _listening(sampler):
     """Put ``sampler`` behind the one door to noise, and note what is asked there."""
-    measure, noise = accounts.Account.measure, accounts.noise
+    ask, noise = accounts.Account.ask, accounts.noise
 
-    def noted(self, query, exact, *args, **released):
-        facts = json.dumps(describe(query), sort_keys=True)
-        sampler.asked = facts, query.sensitivity(self.adjacency)
+    def noted(self, query, *args, **options):
+        own, asked = query.sensitivity(self.adjacency), len(sampler.transcript.steps)
+        sampler.asked = json.dumps(describe(query), sort_keys=True), own
         sampler.transcript.budget = self.budget
-        return measure(self, query, exact, *args, **released)
+        answer = ask(self, query, *args, **options)
+        if len(sampler.transcript.steps) != asked + 1:
+            raise Caught("a question was not answered with one draw of noise")
+        if (stated := self.steps[-1].sensitivity) != own:
+            raise Caught(f"noise for {stated}, not for the query's sensitivity {own}")
+        return answer
 
-    accounts.Account.measure, accounts.noise = noted, sampler
+    accounts.Account.ask, accounts.noise = noted, sampler
     try:
         yield
     finally:
-        accounts.Account.measure, accounts.noise = measure, noise
+        accounts.Account.ask, accounts.noise = ask, noise
 
 
 def run(statistic, data, script=None, seed=0):
@@ -141,6 +153,24 @@ def audit(statistic, data, neighbour, seed=0):
     return float(share)
 
 
+def describe(query):
+    """What was asked, in plain numbers: two runs are compared by it."""
+    facts = {"kind": type(query).__name__}
+    for one in fields(query):
+        facts[one.name] = _plain(getattr(query, one.name))
+    return facts
+
+
+def _plain(value):
+    if is_dataclass(value):
+        return describe(value)
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, int | float | str | None) else value.key
+
+
 def _distance(a, b):
     return sum((int(x) - int(y)) ** 2 for x, y in zip(a, b, strict=True))
 
@@ -161,7 +191,7 @@ def datasets(rng, k, radius, chart=LOGEUCLID):
     allows.
 
     Records cluster, fill the domain or sit at its edge; the replaced record goes from
-    one end to the other, far outside, or becomes unusable.
+    one end to the other, far outside, or becomes invalid.
     """
     d = chart.dimension(k)
     n = int(rng.integers(2, 60))
@@ -183,3 +213,118 @@ def datasets(rng, k, radius, chart=LOGEUCLID):
         )
         other[0] = chart.matrices(np.clip(far, -200.0, 200.0))
     return X, other
+
+
+# --- records with labels, covariates and persons
+
+COMMON = {"delta": 1e-6, "domain": Ball(2.0), "on_invalid": "center"}
+
+
+def columns(rng, n):
+    """Labels, covariates (some out of their range) and ids of records."""
+    y = rng.integers(0, 2, n)
+    x = rng.uniform(-1.5, 1.5, (n, 2))
+    return {"y": y, "x": x, "person": rng.integers(0, max(2, n // 3), n)}
+
+
+def neighbours(rng, grouped, removed=False, smallest=1):
+    """A dataset and one in which a record, or a person with all records, differs.
+
+    Its label may then be that of no class, its covariates no numbers.
+    """
+    k = int(rng.integers(smallest, 4))
+    X, other = datasets(rng, k, 2.0)
+    many = [X] * 24  # enough for a trend, at a large budget
+    X, other = np.concatenate([X, *many]), np.concatenate([other, *many])
+    first = columns(rng, len(X))
+    second = {name: column.copy() for name, column in first.items()}
+    changed = np.zeros(len(X), bool)
+    changed[0] = True
+    if grouped:
+        changed = first["person"] == first["person"][0]
+        other = X.copy()
+        other[changed] = datasets(rng, k, 2.0)[1][:1]
+    second["y"][changed] = rng.choice([0, 1, 7])
+    second["x"][changed] = rng.choice([-1.0, 1.0, np.nan, 40.0])
+    if removed:
+        kept = ~changed
+        return (X, first), (X[kept], {name: column[kept] for name, column in first.items()})
+    return (X, first), (other, second)
+
+
+def replays(statistic, count, seed, grouped=False, adjacency="replace-one"):
+    """Costs of replayed pairs of ``statistic(X, columns, **options)``."""
+    rng, smallest = np.random.default_rng(seed), getattr(statistic, "smallest", 1)
+    shares = []
+    for i in range(count):
+        data, other = neighbours(rng, grouped, adjacency == "add-remove", smallest)
+        asked = partial(ask, statistic, rng.choice([20.0, 60.0]), grouped, adjacency)
+        shares.append(audit(asked, data, other, seed=i))
+    return np.array(shares)
+
+
+def ask(statistic, epsilon, grouped, adjacency, data):
+    """A release of data with columns, for records or persons."""
+    X, beside = data
+    options = {**COMMON, "epsilon": epsilon, "adjacency": adjacency}
+    return statistic(X, beside, groups=beside["person"] if grouped else None, **options)
+
+
+# --- every statistic that is registered
+
+
+def covered():
+    """All statistics of the registry, by name, to be replayed as they are declared."""
+    return {statistic.name: declared(statistic) for statistic in every()}
+
+
+def declared(statistic):
+    """``statistic(X, columns, **options)``, its own options being those of its example.
+
+    Labels are of the classes that it declares, or of none; covariates fill its ranges,
+    and leave them.
+    """
+    own = {option.name: _given(statistic, option) for option in fields(statistic)}
+    made = type(statistic)(**own)
+    if unknown := set(statistic.columns) - set(BESIDE):
+        raise Uncovered(f"{statistic.name}: no records with {sorted(unknown)} are replayed")
+
+    def release(X, beside, **options):
+        given = dict(BESIDE[name](made, beside) for name in made.columns)
+        return made.release(X, **given, **options)
+
+    release.smallest = max(SMALLEST.get(name, 1) for name in ["", *own])
+    for name in made.columns:  # what they are made of is declared, or it fails here
+        BESIDE[name](made, columns(np.random.default_rng(0), 2))
+    return release
+
+
+def _given(statistic, option):
+    """What an option is by default; its example where it must be given."""
+    told = option.metadata
+    if not told.get("required") and option.default is not MISSING:
+        return option.default
+    if told.get("example") is None:
+        raise Uncovered(f"{statistic.name}: {option.name} must be given, and has no example")
+    return told.get("parse", lambda given: given)(told["example"])
+
+
+def _labels(made, beside):
+    names = [*_told(made, "classes"), "none of them"]
+    return "labels", [names[min(place, len(names) - 1)] for place in beside["y"]]
+
+
+def _covariates(made, beside):
+    low, high = check_ranges(_told(made, "ranges")).T
+    x = beside["x"][:, np.arange(len(low)) % 2]  # [−1, 1] is the range
+    return "covariates", low + (x + 1.0) / 2.0 * (high - low)
+
+
+def _told(made, option):
+    if not hasattr(made, option):
+        raise Uncovered(f"{made.name} does not declare {option}, which its columns need")
+    return getattr(made, option)
+
+
+BESIDE = {"label": _labels, "x": _covariates}
+SMALLEST = {"n_components": 2}  # matrices for which the example of an option is allowed

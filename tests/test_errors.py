@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from spdp import cli
-from spdp.cli.spelling import OPTIONS, in_words
+from spdp.cli.errors import OPTIONS, in_words
 from spdp.errors import CLOSE, OPEN, DataError, ParameterError, named
 
 SOURCES = Path(cli.__file__).parents[1]
@@ -37,9 +37,12 @@ def option_names(command):
 def test_every_option_that_a_message_names_exists_on_the_command_line():
     """From the sources: a name that no command has would send people astray."""
     texts = [file.read_text("utf-8") for file in SOURCES.rglob("*.py") if file.name != "errors.py"]
-    found = {name for text in texts for name in re.findall(r"named\('(\w+)'", text)}
+    found = {name for text in texts for name in re.findall(r"named\(['\"](\w+)['\"]", text)}
     assert {"epsilon", "groups_column", "low"} <= found
-    spelt = option_names(typer.main.get_command(cli.app))
+    whole = typer.main.get_command(cli.app)
+    for name in whole.late:
+        whole.load(name)
+    spelt = option_names(whole)
     for name in found - PYTHON_ONLY:
         option = OPTIONS.get(name, f"--{name.replace('_', '-')}")
         assert option in spelt | {"LOW", "HIGH"}, name

@@ -110,7 +110,7 @@ def test_sums_are_identical_for_any_order_and_blocks(random_spd):
     np.testing.assert_array_equal(exact_sum(list(X), domain), total)
 
 
-def test_unusable_records(random_spd):
+def test_invalid_records(random_spd):
     X = random_spd(20, 3)
     for bad in (
         np.full((3, 3), np.nan),
@@ -137,7 +137,7 @@ def test_unusable_records(random_spd):
         exact_sum(iter([X, np.stack([np.eye(2)])]), Ball(1.0), on_invalid="center")
     with pytest.raises(DataError, match="no records"):
         exact_sum(iter([]), Ball(1.0))
-    with pytest.raises(DataError, match="one size"):
+    with pytest.raises(DataError, match="the others"):
         exact_sum([np.eye(2), np.eye(3)], Ball(1.0))
 
 
@@ -152,5 +152,5 @@ def test_summaries_are_rounded_and_clamped():
 
 
 def test_a_misspelt_policy_is_refused(random_spd):
-    with pytest.raises(ParameterError, match="on_invalid must be 'raise' or 'center'"):
+    with pytest.raises(ParameterError, match="on_invalid .*'center'"):
         exact_sum(random_spd(3, 2), Ball(1.0), on_invalid="rais")

@@ -11,7 +11,7 @@ from dp_accounting.pld import PLDAccountant
 from spdp import Ball, private_mean, private_median
 from spdp.errors import ParameterError
 from spdp.opendp import make_private
-from spdp.privacy.costs import Budget
+from spdp.privacy.budget import Budget
 
 dp.enable_features("contrib", "honest-but-curious")
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
@@ -44,11 +44,11 @@ def test_measurements_compose_with_opendps_own(random_spd):
 
 
 def test_what_the_measurement_decides_is_not_to_be_chosen(tmp_path):
-    with pytest.raises(ParameterError, match="random_state is not to be chosen"):
+    with pytest.raises(ParameterError, match="random_state cannot be chosen"):
         make_private(private_mean, k=2, domain=Ball(2.0), random_state=1, **BUDGET)
 
 
-def test_unusable_records_do_not_raise():
+def test_invalid_records_do_not_raise():
     measurement = make_private(private_mean, k=2, domain=Ball(2.0), **BUDGET)
     assert np.isfinite(measurement(np.full((50, 2, 2), np.nan)).value).all()
 

@@ -18,10 +18,10 @@ from labelled import data_folder, load
 from spdp import EigenvalueBounds, private_difference, private_mean, private_median
 from spdp.charts import chart_of
 from spdp.datasets import read_idx
-from spdp.errors import OutsideDomain
+from spdp.errors import DomainMismatch
 from spdp.kernels import kernels_for
 from spdp.learn import PrivateGeodesicRegression
-from spdp.privacy.costs import Budget
+from spdp.privacy.budget import Budget
 
 RESULTS = Path(__file__).parents[1] / "results"
 CHART = chart_of("logeuclid")
@@ -229,7 +229,7 @@ def main():
     parser.add_argument("--data")
     parser.add_argument("--runs", type=int)
     given = parser.parse_args()
-    warnings.simplefilter("ignore", OutsideDomain)
+    warnings.simplefilter("ignore", DomainMismatch)
     study, runs = STUDIES[given.study]
     lines = []
     for line in study(data_folder(given.data), given.runs or runs):

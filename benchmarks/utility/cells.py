@@ -9,12 +9,13 @@ import numpy as np
 from baselines import coinpress, huang_liang_yi, oracles
 from sets import CHART, HELD_OUT
 
-from spdp.engines.local import HeldArray
+from spdp.adaptive import MeanSearch, Search
+from spdp.domain.base import Space
+from spdp.engines.store import ArrayStore
 from spdp.privacy.account import Account
-from spdp.privacy.costs import Budget
-from spdp.privacy.laws import law_of
-from spdp.statistics.plan import plan_one_shot
-from spdp.statistics.search import Search
+from spdp.privacy.budget import Budget
+from spdp.queries import Rows
+from spdp.statistics.oneshot import plan_one_shot
 
 __all__ = ["DELTA", "EPSILONS", "cell", "runs_of", "version_0_1"]
 
@@ -62,7 +63,7 @@ def cell(wanted, records, epsilon, runs, earlier):
         **adaptive(records, budget, [seed(wanted.name, n, epsilon, run) for run in range(runs)]),
         "version 0.1": earlier.get((wanted.name, n, epsilon), nan),
         "one shot": shot.expected_squared_error(n),
-        "one shot bound 95": sqrt(law_of(shot.law(n)).ppf(0.95)),
+        "one shot bound 95": sqrt(shot.law(n).quantile(0.95)),
         **oracles(records.Y, budget.mu),
         **literature(records, budget.mu, max(LEAST, runs // BASELINE_PART)),
     }
@@ -76,10 +77,11 @@ def seed(name, n, epsilon, run):
 def adaptive(records, budget, seeds):
     """Errors and bounds of the release: search, then projection onto the domain."""
     Y, region = records.Y, records.region
-    held, truth = HeldArray(Y), Y.mean(axis=0)
-    rows = []
+    store, truth = ArrayStore(Rows(Y)), Y.mean(axis=0)
+    space, rows = Space.of(CHART, records.domain, records.k), []
     for rng in seeds:
-        found = Search(held, Account(budget, random_state=rng), region, CHART).run()
+        account = Account(budget, random_state=rng)
+        found = MeanSearch(Search(store, account, space)).run()
         y = CHART.project(found.y, region)
         row = {
             "error": ((y - truth) ** 2).sum(),
@@ -90,7 +92,8 @@ def adaptive(records, budget, seeds):
             "bound within": nan,
         }
         if found.within is not None:
-            target = pulled_mean(Y, found.center, found.reach)
+            looks = [step for step in account.steps if step.step == "clipping bias"]
+            target = clipped_mean(Y, np.asarray(account.steps[-1].center), looks[-1].reach[1])
             row["within"] = ((y - target) ** 2).sum()
             row["bound within"] = found.within.at(0.95)
         rows.append(row)
@@ -117,8 +120,8 @@ def summary(all_runs):
     }
 
 
-def pulled_mean(Y, center, reach):
-    """Mean of the records pulled to within ``reach`` of ``center``."""
+def clipped_mean(Y, center, reach):
+    """Mean of the records clipped to within ``reach`` of ``center``."""
     Z = Y - center
     factor = np.minimum(1.0, reach / np.maximum(np.linalg.norm(Z, axis=1), 1e-300))
     return center + factor @ Z / len(Y)

@@ -211,7 +211,7 @@ def bound(cells):
         f"significantly below if so few covered runs have probability < {SIGNIFICANT:.0%} at the "
         f"stated level (were every coverage exactly at its level, {SIGNIFICANT * len(cells):.0f} "
         f"of {len(cells)} cells would be, by chance). The second statement is the "
-        "bound on the distance to the mean of the records pulled to within a stated reach, where "
+        "bound on the distance to the mean of the records clipped to within a stated reach, where "
         "the search clipped. Bound over rms error: median over cells.",
         "",
         *table(head, lines),

@@ -144,7 +144,7 @@ def matrices(family, part, data):
 
 
 def synthetic(kind, n):
-    """A made-up set: always the same draw for the same n."""
+    """A synthetic set: always the same draw for the same n."""
     rng = np.random.default_rng([0, n, sum(map(ord, kind))])
     if kind.startswith("fill_k"):
         return filled(int(kind[6:]), n, rng)

@@ -11,16 +11,20 @@ class Help(Directive):
         import click
         from typer.main import get_command
 
-        from spdp.cli import app
+        from spdp.cli import COMMANDS, app
 
-        return list(_sections(get_command(app), click.Context(get_command(app), info_name="spdp")))
+        program = get_command(app)
+        for name in COMMANDS:  # they load when they are called
+            program.load(name)
+        return list(_sections(program, click.Context(program, info_name="spdp")))
 
 
 def _sections(command, context):
     yield _section(command, context)
     for name, sub in getattr(command, "commands", {}).items():
-        inner = type(context)(sub, parent=context, info_name=name)
-        yield from _sections(sub, inner)
+        if not sub.hidden:
+            inner = type(context)(sub, parent=context, info_name=name)
+            yield from _sections(sub, inner)
 
 
 def _section(command, context):

@@ -17,7 +17,7 @@ import numpy as np
 
 from spdp import Release, amplitude_bounds
 from spdp.geometry import distance_logeuclid, expm, mean_logeuclid
-from spdp.statistics.planner import Planner
+from spdp.planning.model import Planner
 
 HERE = Path(__file__).parent
 DATA = Path(os.environ.get("SPDP_DATA", "../shared/data"))

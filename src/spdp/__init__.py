@@ -1,4 +1,4 @@
-"""Differentially private Fréchet means of symmetric positive definite matrices.
+"""Private statistics of symmetric positive definite matrices.
 
 Heavy modules load when a name is first used.
 """
@@ -6,35 +6,22 @@ Heavy modules load when a name is first used.
 from importlib import import_module
 from typing import Any
 
-_HOME = {
-    "Ball": "domain",
-    "EigenvalueBounds": "domain",
-    "TraceBounds": "domain",
-    "CorrelationBounds": "domain",
-    "tensor_bounds": "domain",
-    "amplitude_bounds": "domain",
-    "Reference": "statistics.reference",
-    "Release": "release",
-    "TangentGaussian": "mechanisms",
-    "RiemannianLaplace": "mechanisms",
-    "ExtrinsicGaussian": "mechanisms",
-    "plan": "statistics.prediction",
-    "plan_statistic": "statistics.forecast",
-    "private_difference": "statistics.difference",
-    "private_mean": "statistics.mean",
-    "private_median": "statistics.median",
-    "private_regression": "statistics.regression",
-    "PrivateGeodesicRegression": "learn",
-    "private_class_means": "statistics.classes",
-    "private_dispersion": "statistics.dispersion",
-    "private_pca": "statistics.pca",
-    "PrivateFrechetMean": "learn",
-    "PrivateMDM": "learn",
-    "PrivateTangentLDA": "learn",
-    "PrivateTangentPCA": "learn",
-    "Ledger": "privacy.ledger",
-    "BudgetExceeded": "privacy.ledger",
+from spdp.statistics import STATISTICS as _STATISTICS
+
+_NAMES = {
+    "domain.sets": "Ball CorrelationBounds EigenvalueBounds TraceBounds amplitude_bounds "
+    "tensor_bounds",
+    "errors": "BudgetExceeded",
+    "ledger": "Ledger",
+    "learn": "PrivateFrechetMean PrivateMDM PrivateTangentLDA PrivateTangentPCA "
+    "PrivateGeodesicRegression",
+    "planning": "plan plan_statistic",
+    "release": "Release",
+    "statistics.mechanisms": "ExtrinsicGaussian RiemannianLaplace TangentGaussian",
+    "statistics.reference": "Reference",
+    **{f"statistics.{module}": f"private_{module}" for module in _STATISTICS.values()},
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [*sorted(_HOME), "__version__"]
 

@@ -1,9 +1,9 @@
-"""Data to try things on: public or made up, never private.
+"""Public and synthetic data for examples and experiments.
 
 Image sets are looked for in a local directory first (``SPDP_DATA``, or the ``data``
-argument), then downloaded by the ecosystem's own means: scikit-learn's
-``fetch_openml``, or MedMNIST's files by checksum with pooch (extra ``datasets``).
-``digits`` needs neither.
+argument), then downloaded: by scikit-learn's ``fetch_openml``, or as MedMNIST's files,
+verified by checksum, with pooch (extra ``datasets``). ``digits`` comes with
+scikit-learn.
 """
 
 import gzip
@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.choices import positive
 from spdp.errors import DataError, ParameterError, reason
-from spdp.kernels.base import compose
+from spdp.kernels.vecd import compose
+from spdp.options import positive
 
 __all__ = ["DATASETS", "ImageSet", "load_images", "read_idx", "synthetic_spd"]
 
@@ -55,7 +55,7 @@ class ImageSet(NamedTuple):
     images: NDArray[np.uint8]  # (n, H, W) or (n, H, W, 3)
     labels: NDArray[np.int64]  # (n,)
     source: str
-    official: bool  # by the official file's checksum, or on a trusted loader's word
+    official: bool  # known by the official file's checksum, or from a trusted loader
 
     def of_class(self, label: int) -> NDArray[np.uint8]:
         """The images of one class."""
@@ -77,6 +77,15 @@ _IDX = ("train-images*idx3-ubyte*", "train-labels*idx1-ubyte*")
 _MEDMNIST = "https://zenodo.org/records/10519652/files/"
 
 
+_KMNIST = tuple((f"kmnist-{s}-imgs.npz", f"kmnist-{s}-labels.npz") for s in ("train", "test"))
+_FASHION = ("fashionmnist", "fashion-mnist", "FashionMNIST/raw")
+_CIFAR10 = ("cifar10", "cifar-10-batches-py")
+
+
+def _grey(folders: tuple[str, ...], openml: str, md5: str | None, files: Any = ()) -> _Known:
+    return _Known((28, 28), folders, (*files, _IDX), md5, openml)
+
+
 def _med(name: str, md5: str, shape: tuple[int, ...]) -> _Known:
     patterns = (f"{name}.npz", f"{name}[-_]*.npz")
     files = tuple((pattern, pattern) for pattern in patterns)
@@ -85,36 +94,10 @@ def _med(name: str, md5: str, shape: tuple[int, ...]) -> _Known:
 
 DATASETS: dict[str, _Known] = {
     "digits": _Known((8, 8)),
-    "mnist": _Known(
-        shape=(28, 28),
-        folders=("mnist", "MNIST/raw"),
-        files=(_IDX,),
-        md5="f68b3c2dcbeaaa9fbdd348bbdeb94873",
-        openml="mnist_784",
-    ),
-    "fashionmnist": _Known(
-        shape=(28, 28),
-        folders=("fashionmnist", "fashion-mnist", "FashionMNIST/raw"),
-        files=(_IDX,),
-        md5="8d4fb7e6c68d591d4c3dfef9ec88bf0d",
-        openml="Fashion-MNIST",
-    ),
-    "kmnist": _Known(
-        shape=(28, 28),
-        folders=("kmnist", "KMNIST/raw"),
-        files=(
-            ("kmnist-train-imgs.npz", "kmnist-train-labels.npz"),
-            ("kmnist-test-imgs.npz", "kmnist-test-labels.npz"),
-            _IDX,
-        ),
-        openml="Kuzushiji-MNIST",
-    ),
-    "cifar10": _Known(
-        shape=(32, 32, 3),
-        folders=("cifar10", "cifar-10-batches-py"),
-        files=(("cifar10.npz", "cifar10.npz"),),
-        openml="CIFAR_10",
-    ),
+    "mnist": _grey(("mnist", "MNIST/raw"), "mnist_784", "f68b3c2dcbeaaa9fbdd348bbdeb94873"),
+    "fashionmnist": _grey(_FASHION, "Fashion-MNIST", "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
+    "kmnist": _grey(("kmnist", "KMNIST/raw"), "Kuzushiji-MNIST", None, _KMNIST),
+    "cifar10": _Known((32, 32, 3), _CIFAR10, (("cifar10.npz", "cifar10.npz"),), None, "CIFAR_10"),
     "pathmnist": _med("pathmnist", "a8b06965200029087d5bd730944a56c1", (28, 28, 3)),
     "octmnist": _med("octmnist", "c68d92d5b585d8d81f7112f81e2d0842", (28, 28)),
     "pneumoniamnist": _med("pneumoniamnist", "28209eda62fecd6e6a2d98b1501bb15f", (28, 28)),
@@ -126,7 +109,8 @@ DATASETS: dict[str, _Known] = {
 def load_images(name: str, data: str | Path | None = None, download: bool = True) -> ImageSet:
     """Training images of a dataset.
 
-    Local if they are there, else downloaded, else an error that says what to put where.
+    Local files are read if they exist; otherwise the images are downloaded. If neither
+    works, an error says which files to put where.
 
     Parameters
     ----------
@@ -135,7 +119,7 @@ def load_images(name: str, data: str | Path | None = None, download: bool = True
     data : path, optional
         Directory that holds a folder per dataset, or the files themselves.
     download : bool
-        Whether to go to the network.
+        Whether to download what is not found.
 
     Examples
     --------
@@ -161,9 +145,7 @@ def load_images(name: str, data: str | Path | None = None, download: bool = True
             return found
     patterns = " or ".join(sorted({pair[0] for pair in DATASETS[key].files}))
     folder = f"{local or '$SPDP_DATA'}/{DATASETS[key].folders[0]}/"
-    raise DataError(
-        f"{key} is not at hand: put {patterns} into {folder} (or set SPDP_DATA), or go online"
-    )
+    raise DataError(f"{key}: put {patterns} into {folder} (or set SPDP_DATA), or go online")
 
 
 def _digits() -> ImageSet:
@@ -192,20 +174,14 @@ def _read(name: str, images: Path, labels: Path) -> ImageSet:
     except DataError:
         raise
     except Exception as error:
-        raise DataError(
-            f"{images}: cannot be read, it may be damaged or truncated ({reason(error)})"
-        ) from None
+        raise DataError(f"{images}: damaged or truncated ({reason(error)})") from None
     known = DATASETS[name]
     y = y.reshape(-1).astype(np.int64)[: len(X)]
     if len(X) != len(y) or X.shape[1:] != known.shape:
         sizes = ", ".join(map(str, known.shape))
         raise DataError(f"{images}: {X.shape} images and {len(y)} labels; expected (n, {sizes})")
-    official = known.md5 is not None and _md5(images) == known.md5
-    return ImageSet(name, X.astype(np.uint8), y, str(images), official)
-
-
-def _md5(file: Path) -> str:
-    return hashlib.md5(file.read_bytes(), usedforsecurity=False).hexdigest()
+    digest = hashlib.md5(images.read_bytes(), usedforsecurity=False).hexdigest()
+    return ImageSet(name, X.astype(np.uint8), y, str(images), digest == known.md5)
 
 
 def _array(file: Path, keys: tuple[str, ...]) -> NDArray[Any]:
@@ -265,13 +241,8 @@ def _medmnist(name: str) -> ImageSet | None:
         return None
     known = DATASETS[name]
     try:
-        file = pooch.retrieve(
-            f"{_MEDMNIST}{name}.npz",
-            known_hash=f"md5:{known.md5}",
-            path=pooch.os_cache("spdp"),
-            fname=f"{name}.npz",
-            progressbar=True,
-        )
+        url, cache = f"{_MEDMNIST}{name}.npz", pooch.os_cache("spdp")
+        file = pooch.retrieve(url, f"md5:{known.md5}", f"{name}.npz", cache, progressbar=True)
     except OSError:
         return None
     return _read(name, Path(file), Path(file))

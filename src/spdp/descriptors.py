@@ -28,14 +28,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from spdp.choices import positive
-from spdp.domain import EigenvalueBounds, TraceBounds
+from spdp.domain.sets import EigenvalueBounds, TraceBounds
 from spdp.errors import DataError, ParameterError
-from spdp.kernels.base import symmetric
+from spdp.kernels.arrays import Array
+from spdp.kernels.vecd import symmetric
+from spdp.options import positive
 
 __all__ = ["CovarianceDescriptors", "covariance_descriptors", "descriptor_bounds", "paper_radius"]
 
-Array = NDArray[np.float64]
 
 SMALLEST = 5  # pixels per side: the second derivative's kernel
 CHUNK_PIXELS = 1 << 16  # pixels worked on at once, so that features stay in cache
@@ -61,7 +61,7 @@ def descriptor_bounds(
 def descriptor_bounds(
     channels: int, eta: float = 1e-6, bound: str = "trace"
 ) -> TraceBounds | EigenvalueBounds:
-    """Public bounds that no image's descriptor can escape.
+    """Public bounds that hold for the descriptor of every image.
 
     The module's text has the proofs; a relative 1e-9 is added for rounding.
 
@@ -71,7 +71,7 @@ def descriptor_bounds(
     eta : float
         The regularisation of the descriptors.
     bound : "trace", "tight" or "paper"
-        Of trace and smallest eigenvalue; or, wider, of the eigenvalues alone.
+        Bounds on trace and smallest eigenvalue; or wider ones, on eigenvalues alone.
 
     Examples
     --------
@@ -133,14 +133,10 @@ def image_stack(images: ArrayLike) -> NDArray[Any]:
     if A.ndim == 3:
         A = A[..., None]
     if A.ndim != 4 or A.shape[3] not in (1, 3) or 0 in A.shape:
-        raise DataError(
-            f"images have shape {np.shape(images)}; expected (n, H, W) gray or (n, H, W, 3) RGB"
-        )
+        raise DataError(f"images have shape {np.shape(images)}; expected (n, H, W) or (n, H, W, 3)")
     height, width = A.shape[1:3]
     if min(height, width) < SMALLEST:
-        raise DataError(
-            f"images are {height}×{width}; at least {SMALLEST}×{SMALLEST} pixels are needed"
-        )
+        raise DataError(f"images are {height}×{width}; need at least {SMALLEST}×{SMALLEST} pixels")
     if A.dtype != np.uint8 and A.dtype.kind != "f":
         raise DataError(f"images have dtype {A.dtype}; expected uint8, or float in [0, 1]")
     return A

@@ -16,20 +16,19 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
-from spdp.blocks import matrix_stack
 from spdp.charts import LOGEUCLID, chart_of
-from spdp.choices import positive
+from spdp.data.batching import matrix_stack, wide
+from spdp.data.progress import track
 from spdp.errors import ParameterError
 from spdp.geometry import logm
-from spdp.progress import track
-from spdp.stacks import wide
+from spdp.kernels.arrays import Array
+from spdp.options import positive
 
 __all__ = ["LogGaussian", "LogLaplace", "log_jacobian"]
 
-Array = NDArray[np.float64]
 Seed = int | np.random.Generator | None
 Size = int | tuple[int, ...] | None
 

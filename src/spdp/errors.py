@@ -1,40 +1,21 @@
-"""The errors spdp raises on purpose; all are ``ValueError``, so handlers keep working.
+"""The error classes of spdp; all are ``ValueError``, so existing handlers keep working.
 
-Where passing an option would help, the error carries the option's name (``ask``), or
-the names of several, apart from its text, so that Python and the command line each
-spell it in their own words. So it is with an option that a message speaks of:
-:func:`named` marks it there.
+Where passing an option would help, the error carries the names of such options
+(``ask``) apart from its text, so that Python and the command line each use their own
+spelling. For the same reason :func:`named` marks the options that a message mentions.
 """
 
 import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
-
-__all__ = [
-    "DataError",
-    "DataWarning",
-    "Hopeless",
-    "InvalidMatrixError",
-    "LedgerError",
-    "NotKept",
-    "OutsideDomain",
-    "ParameterError",
-    "SlowBuild",
-    "TooNoisy",
-    "carrying",
-    "named",
-    "reason",
-    "spelt",
-    "warn",
-]
 
 PACKAGE = os.path.join(os.path.dirname(__file__), "")
 SPELLINGS = {"ledger_key": "Ledger(path, key=...)"}
-# Characters for private use: they stand around an option's name, and in no text.
+# Private-use characters: they enclose an option's name and occur in no other text.
 OPEN, CLOSE = "\ue000", "\ue001"
 MARKED = re.compile(f"{OPEN}([^{OPEN}{CLOSE}=]*)(?:=([^{OPEN}{CLOSE}]*))?{CLOSE}")
 Spell = Callable[[str, str | None], str]
@@ -51,26 +32,26 @@ def spelt(message: str, spell: Spell) -> str:
 
 
 def reason(error: Exception) -> str:
-    """What went wrong with a file, without the system's number and the file's name."""
+    """What went wrong with a file, without the error number and the file's name."""
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
+def need(module: str, extra: str, what: str, package: str | None = None) -> Any:
+    """Import an optional package, or say what needs it and how to install it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        wanted = package or module.partition(".")[0]
+        message = f"{what} needs {wanted}; install it with: pip install 'spdp[{extra}]'"
+        raise DataError(message) from None
+
+
 def warn(text: str, kind: type[Warning]) -> None:
-    """Warn at the line that called spdp, however deep in it this is said."""
+    """Warn at the line that called spdp, from any depth inside the package."""
     frame, level = sys._getframe(1), 2  # 1 is the line below that warns
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, kind, stacklevel=level)
-
-
-@contextmanager
-def carrying(release: Any) -> Iterator[None]:
-    """Let a warning that is raised as an error carry the release that it speaks of."""
-    try:
-        yield
-    except DataWarning as warning:
-        warning.release = release
-        raise
 
 
 def _in_python(name: str, value: str | None) -> str:
@@ -98,18 +79,37 @@ class ParameterError(_Error):
     """A number or option is outside the range in which its guarantee holds."""
 
 
+class BudgetExceeded(ParameterError):
+    """A release would exceed the ledger's budget; nothing was spent and nothing drawn.
+
+    Attributes
+    ----------
+    fits : float
+        Largest ε that would be accepted instead, at the δ (0 for a pure release) and
+        for the adjacency that were asked for; 0 if none would.
+    """
+
+    def __init__(self, message: str, fits: float = 0.0) -> None:
+        super().__init__(message)
+        self.fits = fits
+
+
 class DataError(_Error):
-    """A data source is unusable: the message names it and says what was found.
+    """A data source cannot be used: the message names it and says what was found.
 
     Messages of this class may describe records. They are for the holder of the data,
     not for publication.
     """
 
 
+class NotReleased(_Error, AttributeError):
+    """A release does not hold what was asked of it; the message says what would."""
+
+
 class InvalidMatrixError(DataError):
     """A matrix is not symmetric positive definite.
 
-    The message names the first by index.
+    The message names the first such matrix by index.
 
     Attributes
     ----------
@@ -125,33 +125,33 @@ class InvalidMatrixError(DataError):
 
 
 class LedgerError(DataError):
-    """The ledger file is unusable; the message names it and says what became of it."""
+    """The ledger file cannot be used; the message names it and says why."""
 
 
 class DataWarning(UserWarning):
-    """Data may not mean what they are read as; said from public numbers only.
+    """Data may have been misread; only public and released numbers are used to tell.
 
-    One that speaks of a release comes after its budget was spent. Where warnings are
-    made errors (``python -W error``) it carries the release: what was paid for is not
-    lost.
+    A warning about a release comes after its budget was spent. Where warnings are made
+    errors (``python -W error``), it carries the release, so that what was paid for is
+    not lost.
 
     Attributes
     ----------
     release : Release or None
         What was released, where such a warning was raised as an error. None for
-        warnings about files, which come before anything is paid.
+        warnings about files, which come before any budget is spent.
 
     Examples
     --------
     >>> import warnings
     >>> import numpy as np
     >>> from spdp import Ball, private_mean
-    >>> from spdp.errors import Hopeless
+    >>> from spdp.errors import UninformativeRelease
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("error")
     ...     try:
     ...         private_mean([np.eye(2)], epsilon=0.1, delta=1e-6, domain=Ball(1.0))
-    ...     except Hopeless as warning:
+    ...     except UninformativeRelease as warning:
     ...         print(warning.release.value.shape)
     (2, 2)
     """
@@ -159,25 +159,29 @@ class DataWarning(UserWarning):
     release: Any = None
 
 
-class OutsideDomain(DataWarning):
-    """Many records lie outside their domain; said from released numbers only."""
+class DomainMismatch(DataWarning):
+    """Many records were clipped at the domain's edge, by released numbers."""
 
 
 class TooNoisy(DataWarning):
-    """Noise is large beside what is released; said from public or released numbers."""
+    """Noise is large relative to the result, by public or released numbers."""
 
 
-class Hopeless(TooNoisy):
-    """Nothing says that a release is nearer than the domain's centre, which is free.
+class UninformativeRelease(TooNoisy):
+    """The 95 % error bound is not below the domain's radius.
 
-    Its bound on the error is no smaller than the domain's radius; said from released
-    and public numbers only.
+    The domain's centre, which needs no data, is then as good an estimate. The bound is
+    made of released and public numbers.
     """
 
 
-class NotKept(DataWarning):
-    """A release was paid for, but its ledger could not keep it."""
+class ReleaseNotStored(DataWarning):
+    """A release was paid for, but its ledger could not store it."""
 
 
 class SlowBuild(UserWarning):
     """The compiled kernels are missing; NumPy's are used, with the same guarantee."""
+
+
+# Names of version 0.2.
+OutsideDomain, Hopeless, NotKept = DomainMismatch, UninformativeRelease, ReleaseNotStored

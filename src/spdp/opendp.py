@@ -12,13 +12,16 @@
 >>> mean.map(2) == 4 * mean.map(1)
 True
 
-What is enforced: a measurement's function is the statistic itself, which pays out of a
-budget μ at most, for records of any kind (``on_invalid="center"``). Its map is
-d_in ↦ (d_in·μ)²/2, in zero-concentrated divergence: each step adds a discrete Gaussian
-of scale s with s² ≥ (Δ/μᵢ)², which is μᵢ²/2-zCDP (Canonne, Kamath and Steinke 2020),
-steps add up also where later ones are chosen by earlier answers, and d_in records are
-d_in steps from one neighbour to the next. Assumed: what the statistic assumes, and what
-OpenDP calls honest-but-curious: that this module is what it says.
+*Enforced.* A measurement's function is the statistic itself, which spends at most the
+budget μ, and does not fail on invalid records (``on_invalid="center"``).
+
+*Assumed.* What the statistic assumes, and what OpenDP calls honest-but-curious: that
+this module does what it says.
+
+*Therefore* its map is d_in ↦ (d_in·μ)²/2, in zero-concentrated divergence. Each step
+adds a discrete Gaussian of scale s with s² ≥ (Δ/μᵢ)², which is μᵢ²/2-zCDP (Canonne,
+Kamath and Steinke 2020); adaptive composition adds these up; and d_in steps between
+neighbours link datasets that differ in d_in records.
 """
 
 from collections.abc import Callable
@@ -29,14 +32,14 @@ from typing import Any
 
 import numpy as np
 
-from spdp.choices import Adjacency
 from spdp.errors import ParameterError
-from spdp.privacy.costs import Budget
+from spdp.options import Adjacency
+from spdp.privacy.budget import Budget
 from spdp.release import Release
 
 __all__ = ["make_private"]
 
-# what the measurement itself decides
+# options that the measurement sets itself
 OWN = ("ledger", "random_state", "on_invalid", "groups", "mechanism", "calibration")
 
 
@@ -56,15 +59,15 @@ def make_private(
     Parameters
     ----------
     statistic : function
-        ``private_mean``, ``private_median``, ``private_dispersion`` or ``private_pca``.
+        One that needs records only: ``private_mean``, or another ``private_…`` of
+        :mod:`spdp.statistics` without labels and covariates.
     k : int
         Size of the matrices, public.
     epsilon, delta : float
-        Fix the cost μ; the measurement's map then speaks of zero-concentrated
-        divergence.
+        They fix the cost μ; the measurement's map is in zero-concentrated divergence.
     adjacency : {"replace-one", "add-remove"}
-        Gives OpenDP's change-one or symmetric distance, which know no order of records:
-        nor does a release (:mod:`spdp.engines.coins`).
+        Gives OpenDP's change-one or symmetric distance. Both ignore the order of
+        records, and so does a release (:mod:`spdp.engines.store`).
     **options
         Of the statistic: ``domain``, ``method``, ``metric``, …
 
@@ -77,28 +80,23 @@ def make_private(
 
     for name in OWN:
         if name in options:
-            raise ParameterError(f"{name} is not to be chosen for a measurement")
+            raise ParameterError(f"{name} cannot be chosen for a measurement")
     neighbours = Adjacency(adjacency)
-    distance = {
-        Adjacency.REPLACE_ONE: dp.change_one_distance,
-        Adjacency.ADD_REMOVE: dp.symmetric_distance,
-    }[neighbours]()
+    replaces = neighbours is Adjacency.REPLACE_ONE
+    distance = dp.change_one_distance() if replaces else dp.symmetric_distance()
     mu = Budget.gaussian(epsilon, delta).mu
     assert mu is not None
     budget = {"epsilon": epsilon, "delta": delta, "adjacency": neighbours.value}
     if "mechanism" in signature(statistic).parameters:
         budget["mechanism"] = "gaussian"
+    shape = (k, k)
     return dp.m.make_user_measurement(
-        input_domain=dp.user_domain(f"records ({k}, {k})", lambda X: _is_stack(X, k)),
+        input_domain=dp.user_domain(f"records {shape}", lambda X: np.shape(X)[1:] == shape),
         input_metric=distance,
         output_measure=dp.zero_concentrated_divergence(),
         function=lambda X: statistic(X, on_invalid="center", **budget, **options),
         privacy_map=lambda d_in: _rho(mu, d_in),
     )
-
-
-def _is_stack(X: Any, k: int) -> bool:
-    return isinstance(X, np.ndarray) and X.shape[1:] == (k, k)
 
 
 def _rho(mu: float, d_in: int) -> float:

@@ -17,11 +17,12 @@ from spdp import (
     private_mean,
 )
 from spdp.charts import CHARTS
-from spdp.domain import domain_of
+from spdp.domain.sets import domain_of
 from spdp.errors import InvalidMatrixError
-from spdp.kernels import Status, kernels_for, reference
+from spdp.kernels import kernels_for, reference
+from spdp.kernels.base import Status
 from spdp.lattice import encode, exact_sum
-from spdp.report import html_report
+from spdp.release.report import html_report
 from spdp.statistics.mean import release_sum
 from spdp.statistics.sums import LatticeSum
 
@@ -120,7 +121,7 @@ def broken():
 
 
 @pytest.mark.parametrize(("message", "record"), broken().items(), ids=range(len(broken())))
-def test_unusable_records_are_named_or_are_the_centre(X, message, record):
+def test_invalid_records_are_named_or_are_the_centre(X, message, record):
     data = [*X[:20], record]
     with pytest.raises(InvalidMatrixError) as refused:
         private_mean(data, **OPTIONS)

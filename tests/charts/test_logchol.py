@@ -10,7 +10,9 @@ from spdp.charts import CHARTS
 from spdp.charts.logchol import factor_vectors
 from spdp.errors import InvalidMatrixError
 from spdp.geometry import distance_logchol, log_cholesky, mean_logchol
-from spdp.kernels import Status, dimension, kernels_for
+from spdp.kernels import kernels_for
+from spdp.kernels.base import Status
+from spdp.kernels.vecd import dimension
 
 try:
     from spdp.kernels import _native

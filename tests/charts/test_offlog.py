@@ -7,7 +7,8 @@ import scipy.linalg
 from spdp import Ball, CorrelationBounds, EigenvalueBounds, TraceBounds, private_mean
 from spdp.charts import CHARTS
 from spdp.errors import ParameterError
-from spdp.kernels import Status, kernels_for
+from spdp.kernels import kernels_for
+from spdp.kernels.base import Status
 
 CHART = CHARTS["offlog"]
 
@@ -69,7 +70,7 @@ def test_a_record_counts_by_its_correlations_alone(random_spd):
     np.testing.assert_array_equal(single[0], one[0])
 
 
-def test_records_without_correlations_are_unusable(random_spd):
+def test_records_without_correlations_are_invalid(random_spd):
     X = random_spd(6, 3)
     X[1, :, 2] = X[1, 2, :] = 0.0
     X[2, 0, 0] = -1.0

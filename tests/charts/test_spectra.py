@@ -38,13 +38,23 @@ def spectra(rng, low, trace, k, n):
 def climbed(rng, low, trace, k, t):
     """The spread at a local maximum, from a random start; one share is nobody's."""
 
+    room = trace - k * low
+
+    def shares(u):
+        e = np.exp(u - u.max())
+        return e / e.sum()
+
     def spectrum(u):
-        shares = np.exp(u - u.max())
-        return low + shares[:k] / shares.sum() * (trace - k * low)
+        return low + shares(u)[:k] * room
+
+    def slope(u):
+        L, s = spectrum(u), shares(u)
+        along = np.append(2.0 * (np.log(L) - t) / L, 0.0)
+        return -room * s * (along - along @ s)
 
     start = rng.standard_normal(k + 1) * rng.choice([0.1, 1.0, 5.0])
     start[rng.permutation(k + 1) < rng.integers(0, k + 1)] -= 30.0  # these begin at low
-    found = optimize.minimize(lambda u: -(spreads(spectrum(u), t) ** 2), start)
+    found = optimize.minimize(lambda u: -(spreads(spectrum(u), t) ** 2), start, jac=slope)
     return float(spreads(spectrum(found.x), t))
 
 

@@ -1,3 +1,7 @@
+"""``spdp demo`` and ``spdp reproduce``."""
+
+import pytest
+
 from spdp import Release
 
 
@@ -9,3 +13,14 @@ def test_demo_shows_a_release_and_its_realised_error(run, refused, tmp_path):
     assert Release.load(tmp_path / "spdp-demo").certificate["private"] is True
     refused(2, "(pass --force)", "demo")
     assert run("demo", "--force")[0] == 0
+
+
+def test_reproduce_writes_tables_pictures_and_a_page(run, refused, tmp_path, data_dir):
+    pytest.importorskip("matplotlib")
+    code, out, err = run("reproduce", "figure-4c", "--quick", "-o", "out", "--data", data_dir)
+    assert (code, err) == (0, "")
+    assert "wrote out/paper.md" in out
+    page = (tmp_path / "out" / "paper.md").read_text()
+    assert "theorem 5" in page
+    assert "Misprints" in page
+    refused(2, "unknown figure 'figure9'; expected all, figure-1", "reproduce", "figure9")

@@ -107,7 +107,7 @@ def test_hostile_labels_are_shown_and_exported_as_text(run, ledger):
 
 
 @pytest.mark.parametrize("command", ["show", "history", "export"])
-def test_unusable_ledgers(refused, ledger, tmp_path, command):
+def test_damaged_ledgers(refused, ledger, tmp_path, command):
     refused(5, "spdp ledger create", "ledger", command, "absent.ledger")
     (tmp_path / "damaged").write_bytes(ledger.read_bytes()[:1000])
     refused(5, "damaged", "ledger", command, "damaged")
@@ -130,7 +130,7 @@ def test_whose_data_an_entry_protects_is_shown(run, data, ledger, budget):
 def test_what_was_released_and_its_own_epsilon_are_shown(run, data, ledger, budget):
     """At the ledger's δ, for which the same noise is worth another ε than was asked."""
     words = (data, "--radius", "2", "--epsilon", "0.5", "--delta", "1e-7", "--ledger", ledger)
-    assert run("stats", "spread", *words)[0] == 0
+    assert run("stats", "dispersion", *words)[0] == 0
     account = Ledger(ledger)
     account.spend(mechanism="tangent-gaussian", mu=0.01)
     account.spend(mechanism="riemannian-laplace", pure=0.05)

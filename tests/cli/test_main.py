@@ -11,17 +11,28 @@ import pytest
 import typer
 
 from spdp import cli
-from spdp.cli.examples import EXAMPLES
+from spdp.cli.commands import EXAMPLES
+from spdp.cli.statistics import example
 from spdp.errors import DataError
 from spdp.kernels import backend, instruction_set
+from spdp.statistics import STATISTICS, find
 
 HEAVY = {"numpy", "scipy", "sklearn", "opendp", "matplotlib", "rich", "sqlite3", "dask"}
+FORMER = {"classes", "spread", "regress", "compare", "plan"}  # of stats, hidden
 COMMANDS = {
     **dict.fromkeys(("mean", "plan", "reference", "sum", "merge", "verify"), ()),
     **dict.fromkeys(("demo", "describe", "reproduce", "report"), ()),
     "ledger": {"create", "show", "history", "export", "bind", "recover"},
-    "stats": {"classes", "spread", "pca", "median", "regress", "compare"},
+    "stats": {"class-means", "dispersion", "pca", "median", "regression", "difference"},
 }
+
+
+def tree():
+    """All commands, those too that are made when they are called."""
+    command = typer.main.get_command(cli.app)
+    for name in command.late:
+        command.load(name)
+    return command
 
 
 def test_help_lists_every_command(run):
@@ -31,6 +42,27 @@ def test_help_lists_every_command(run):
     assert set(re.findall(r"^  (\w+)", listed, re.MULTILINE)) == set(COMMANDS)
     assert "..." not in listed  # no sentence is cut off
     assert run() == (0, out, "")
+    for name in ("stats", "ledger"):
+        listed = run(name, "--help")[1].split("Commands:")[1]
+        assert set(re.findall(r"^  ([\w-]+)", listed, re.MULTILINE)) == COMMANDS[name]
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_a_command_that_is_loaded_late_has_the_help_that_stood_for_it(name):
+    """The table's words are what ``spdp --help`` shows; its own must agree."""
+    command = typer.main.get_command(cli.app)
+    before = command.commands[name].get_short_help_str(limit=1000)
+    command.load(name)
+    after = command.commands[name]
+    assert before == after.get_short_help_str(limit=1000) == cli.COMMANDS[name][1]
+    assert after.help.startswith(cli.COMMANDS[name][1])
+
+
+def test_former_names_of_statistics_work_and_are_not_listed(run):
+    found = tree().commands["stats"].commands
+    assert {name for name, command in found.items() if command.hidden} == FORMER
+    for name in FORMER:
+        assert run("stats", name, "--help")[0] == 0
 
 
 def test_help_of_each_command_explains_every_option(run):
@@ -40,7 +72,7 @@ def test_help_of_each_command_explains_every_option(run):
     for path in paths:
         code, out, _ = run(*path, "--help")
         assert code == 0
-        command = typer.main.get_command(cli.app)
+        command = tree()
         for name in path:
             command = command.commands[name]
         for option in command.params:
@@ -51,7 +83,7 @@ def test_help_of_each_command_explains_every_option(run):
 
 def test_help_speaks_of_options_that_a_command_has(run):
     """The directory of a comparison holds no mean.npy; public data need no --groups."""
-    for words in (("reference",), ("ledger", "bind"), ("stats", "compare")):
+    for words in (("reference",), ("ledger", "bind"), ("stats", "difference")):
         out = run(*words, "--help")[1]
         assert "mean.npy" not in out
         named = set(re.findall(r"--groups\b(?!-)", out))
@@ -79,7 +111,8 @@ def test_an_array_that_holds_no_matrices_has_the_shape_it_has(refused, tmp_path,
 
 
 def test_help_names_every_format_and_order(run):
-    from spdp.data.formats import SUFFIXES, TENSOR_ORDERS
+    from spdp.data.formats import SUFFIXES
+    from spdp.data.formats.nifti import TENSOR_ORDERS
 
     text = " ".join(run("mean", "--help")[1].split())
     for suffix in SUFFIXES:
@@ -118,19 +151,20 @@ def test_version_and_module(run, shell):
     assert (done.returncode, done.stdout.decode()) == (0, plain)
 
 
-def test_the_shell_completes_commands_and_options():
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("spdp me", {"mean", "merge"}),
+        ("spdp ledger re", {"recover"}),
+        ("spdp mean --eps", {"--epsilon"}),
+    ],
+)
+def test_the_shell_completes_commands_and_options(run, monkeypatch, line, found):
     """As a shell asks: through the environment, answered before anything runs."""
-
-    def completed(line):
-        words = {"_SPDP_COMPLETE": "complete_bash", "COMP_WORDS": line}
-        asked = {**os.environ, **words, "COMP_CWORD": str(len(line.split()) - 1)}
-        code = "from spdp import cli; import sys; sys.argv = ['spdp']; cli.main()"
-        done = subprocess.run([sys.executable, "-c", code], env=asked, capture_output=True)
-        return done.stdout.decode().split()
-
-    assert "mean" in completed("spdp me")
-    assert set(completed("spdp ledger re")) == {"recover"}
-    assert "--epsilon" in completed("spdp mean --eps")
+    monkeypatch.setenv("_SPDP_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split()) - 1))
+    assert set(run()[1].split()) == found
 
 
 EXAMPLE = re.compile(r"\n  Example:\n((?:    .*\n)+)$")
@@ -140,8 +174,16 @@ def commands(command, path=()):
     """Every command with its path, from the tree itself."""
     if not hasattr(command, "commands"):
         return [path]
-    below = command.commands.items()
+    below = [(name, sub) for name, sub in command.commands.items() if not sub.hidden]
     return [found for name, sub in below for found in commands(sub, (*path, name))]
+
+
+def examples():
+    """The example of each command, those first that write what others read."""
+    of_statistics = {
+        name if name == "mean" else f"stats {name}": example(find(name)) for name in STATISTICS
+    }
+    return {"mean": of_statistics.pop("mean"), **EXAMPLES, **of_statistics}
 
 
 def test_every_help_ends_with_an_example_that_runs(run, tmp_path, random_spd, monkeypatch):
@@ -152,18 +194,17 @@ def test_every_help_ends_with_an_example_that_runs(run, tmp_path, random_spd, mo
     np.save(tmp_path / "ages.npy", np.linspace(20, 80, 4000))
     np.save(tmp_path / "images.npy", np.random.default_rng(0).integers(0, 255, (3, 8, 8), np.uint8))
     (tmp_path / "labels.txt").write_text("a\nb\n" * 2000)
-    paths = commands(typer.main.get_command(cli.app))
-    assert {" ".join(path) for path in paths} == set(EXAMPLES)
-    for name, example in EXAMPLES.items():
+    assert {" ".join(path) for path in commands(tree())} == set(examples())
+    for name, call in examples().items():
         shown = EXAMPLE.search(run(*name.split(), "--help")[1]).group(1)
-        assert shown.replace("\\\n", " ").split() == example.split()
+        assert shown.replace("\\\n", " ").split() == call.split()
         if name in ("reproduce", "demo"):  # they have tests of their own
             continue
-        before, words = example.split("spdp ", 1)
+        before, words = call.split("spdp ", 1)
         for part in before.split():
             monkeypatch.setenv(*part.split("="))
         if name == "ledger recover":  # of a release that was paid for there
-            release = EXAMPLES["mean"].removeprefix("spdp ").replace("-o release --report", "")
+            release = examples()["mean"].removeprefix("spdp ").replace("-o release --report", "")
             assert run(*release.split(), "--ledger", "budget.ledger")[0] == 0
         code, _, err = run(*words.split(" > ")[0].split())
         assert (code, err) == (0, ""), name
@@ -260,5 +301,5 @@ def test_hostile_names_in_a_process_of_its_own(shell, tmp_path, random_spd, budg
 
 def test_what_nobody_expected_is_one_line_too(refused, data, budget, monkeypatch):
     """A fault of the installation, not of the user: its exit code is another one."""
-    monkeypatch.setitem(sys.modules, "spdp.statistics.mean", None)
+    monkeypatch.setitem(sys.modules, "spdp.cli.statistics", None)
     refused(1, "unexpected ModuleNotFoundError", "mean", data, *budget, "--radius", "2")

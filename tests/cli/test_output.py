@@ -87,7 +87,7 @@ def test_what_was_paid_for_is_not_lost_with_the_disk(run, mean, ledger, tmp_path
         patch.setattr(Ledger, "store", pull_the_plug)
         code, out, err = run(*mean, "-o", "out")
     assert (code, out, err.count("\n")) == (3, "", 1)
-    command = err.rstrip().split("kept: ")[1]
+    command = err.rstrip().split("stored it: ")[1]
     words = shlex.split(command.replace("DIR", "again"))
     assert words[0] == "spdp"
     assert run(*words[1:], "--report")[0] == 0
@@ -122,7 +122,7 @@ def report_words(data, budget):
 def test_rows_are_named_on_the_page(run, refused, report_words, ledger, tmp_path):
     """From a list or a file, and checked before anything is paid."""
     paid = (*report_words, "--ledger", ledger)
-    refused(2, "--names: 2 names, but the matrices have 3 rows", *paid, "--names", "a,b")
+    refused(2, "--names: 2 names, but matrices have 3 rows", *paid, "--names", "a,b")
     refused(2, "add --report", *report_words[:-1], "--names", "a,b,c")
     assert "0 releases" in run("ledger", "show", ledger)[1]
     (tmp_path / "rows.txt").write_text("caudate\nputamen\n\nnucleus <accumbens>\n")

@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from spdp.choices import Adjacency
+from spdp.options import Adjacency
+from spdp.statistics import STATISTICS
 
 WORDS = ("plan", "--k", "5", "--n", "3000", "--eigenvalues", "1e-2", "10", "--runs", "4")
 
@@ -21,7 +22,7 @@ def test_plan_shows_methods_and_a_curve(run, budget):
     assert "The adaptive method will run" in out
     assert "rms error 0.05 with spread 0.772 needs about " in out
     assert "Returning the domain's centre" in out
-    assert "hopeless" not in out.lower()
+    assert "uninformative" not in out.lower()
 
 
 def test_plan_as_a_picture(run, tmp_path, budget):
@@ -85,7 +86,7 @@ def test_budgets_too_small_or_too_large_are_said_to_be(run, refused):
     words = ("plan", "--k", "2", "--n", "10", "--radius", "1", "--delta", "1e-6", "--epsilon")
     code, out, _ = run(*words, "0.001", "--runs", "4")
     assert code == 0
-    assert "Hopeless: the budget is too small" in out
+    assert "Uninformative: the budget is too small" in out
     assert "errs by 0.3" in out
     refused(2, "epsilon", *words, "1e100")
     refused(2, "too small", *words, "1e-300")
@@ -126,3 +127,50 @@ def test_plan_as_a_page(run, refused, tmp_path, budget):
     assert "Rms error 0.1 with spread" in page
     refused(2, "plan.html: exists already", *words, "--html", "plan.html")
     assert run(*words, "--html", "plan.html", "--force")[0] == 0
+
+
+# --- statistics beyond the mean
+
+PUBLIC = ("--k", "3", "--n", "5000", "--epsilon", "1", "--delta", "1e-6", "--radius", "10")
+
+
+@pytest.mark.parametrize("words", [("plan",), ("stats", "plan")])
+def test_it_tells_what_it_predicts_and_that_it_does(run, words):
+    words = (*words, "class-means", *PUBLIC, "--classes", "3", "--runs", "2")
+    code, out, err = run(*words)
+    assert (code, err) == (0, "")
+    assert out.count("class-means, spread") >= 4  # a range of spreads
+    assert "The first column is the rms error of a class mean" in out
+    assert "simulated on synthetic records" in out
+    assert "Enough records." in out
+    least = json.loads(run(*words, "--json")[1])["thresholds"]["to see every class"]
+    out = run(*words, "--n", "20")[1]
+    assert f"Too few records to see every class: {least} are needed." in out
+
+
+def test_json_of_a_test(run):
+    words = ("plan", "difference", *PUBLIC, "--spread", "10%", "--effect", "0.5")
+    (row,) = planned(run, *words)["predictions"]
+    assert row["spread"] == 1.0
+    assert 0.9 < row["numbers"]["power"] <= 1.0
+
+
+def test_what_is_wrong_is_refused(refused):
+    refused(2, "positive", "plan", "median", *PUBLIC, "--spread", "-1")
+    refused(2, "statistic must be one of 'mean', 'class-means'", "plan", "mode", *PUBLIC)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_every_statistic_has_its_name_here(run, statistic):
+    made = planned(run, "plan", statistic, *PUBLIC, "--spread", "10%", "--runs", "1")
+    assert (made["statistic"], len(made["predictions"])) == (statistic, 1)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("n", ["40", "4000"])
+def test_every_statistic_is_planned_for_few_records_and_for_many(run, budget, statistic, n):
+    """Numbers of records that a statistic refuses have no place in its curve."""
+    words = ("plan", statistic, "--k", "3", "--n", n, "--radius", "5", "--spread", "10%")
+    code, out, err = run(*words, *budget, "--runs", "1")
+    assert (code, err) == (0, "")
+    assert ("█" in out) != ("Nothing would be released" in out)

@@ -69,7 +69,7 @@ def test_nobody_counts_twice(run, refused, summed, sites, ledger, tmp_path, budg
     assert Ledger(ledger).history() == []
 
 
-def test_unusable_sums_cost_nothing(run, refused, summed, ledger, tmp_path, budget):
+def test_sums_that_do_not_fit_cost_nothing(run, refused, summed, ledger, tmp_path, budget):
     assert run("sum", "a.npy", "-o", "other.sum", "--radius", "3")[0] == 0
     refused(2, "different domains", "merge", "a.sum", "other.sum", *budget, "--ledger", ledger)
     (tmp_path / "cut.sum").write_bytes((tmp_path / "b.sum").read_bytes()[:50])

@@ -82,7 +82,7 @@ def test_ids_in_a_file(tmp_path, folder, X, name):
     elif name == "ids.npz":
         np.savez(path, who=ids, X=X)
         options = {"groups_column": "who"}
-        assert "which array holds the ids?" in refusal(DataError, folder, groups=path)
+        assert "which array?" in refusal(DataError, folder, groups=path)
         assert "no array 'x'" in refusal(DataError, folder, groups=path, groups_column="x")
     elif name == "table.csv":
         path.write_text("visit,who\n" + "".join(f"1,{i}\n" for i in ids))
@@ -131,7 +131,7 @@ def test_a_manifest_says_whose_files_are(manifest, X, monkeypatch, tmp_path):
     source = open_records("study/study.csv")
     assert source.columns == ("person", "label")
     check(source, X, np.where(PERSONS == 3, 0, PERSONS))
-    assert [block.beside["label"][0] for block in source.blocks()] == [0, 1, 0, 1, 0]
+    assert [block.columns["label"][0] for block in source.blocks()] == [0, 1, 0, 1, 0]
     monkeypatch.chdir("/")
     assert [len(chunk()) for chunk in source.chunks] == source.sizes == [2, 4, 6, 8, 10]
 
@@ -174,7 +174,7 @@ def test_a_label_of_a_manifest_swallows_no_line(folder, label):
     file = folder / "m.csv"
     file.write_bytes("\n".join(["path,label,person", *lines]).encode("utf-8", "surrogateescape"))
     source = open_records(file)
-    columns = [block.beside for block in source.blocks()]
+    columns = [block.columns for block in source.blocks()]
     whole = [pair for b in columns for pair in zip(b["person"], b["label"], strict=True)]
     assert {p for p, _ in whole} == {"p0", "p1", "p2"}
     assert {y for p, y in whole if p != "p0"} == {"A"}
@@ -222,7 +222,7 @@ def test_folders_that_cannot_be_used(folder, tmp_path, random_spd):
     assert "s2.npy: cannot be read" in refusal(DataError, folder)
     np.save(folder / "s2.npy", random_spd(3, 4))
     message = refusal(DataError, folder)
-    assert "s2.npy holds matrices of another size, 4×4, than" in message
+    assert "s2.npy: 4×4 matrices" in message
     (folder / "s2.npy").unlink()
     (folder / "s2.npy").hardlink_to(folder / "s1.npy")
     assert "count twice" in refusal(ParameterError, folder)
@@ -233,7 +233,7 @@ def test_whose_records_are_is_said_once(folder):
         assert "once" in refusal(ParameterError, folder, **options)
 
 
-def test_an_unusable_record_is_named_with_its_file(folder):
+def test_an_invalid_record_is_named_with_its_file(folder):
     bad = np.load(folder / "s2.npy")
     bad[1] *= -1
     np.save(folder / "s2.npy", bad)
@@ -253,7 +253,7 @@ def test_sources_of_voxels_are_not_sources_of_persons(tmp_path, X):
     assert all(check.ok for check in release.verify())
     assert open_records(tmp_path, per_file=True).unit == "person"
     np.save(tmp_path / "c.npy", X)
-    with pytest.raises(DataError, match="does not say of its records what"):
+    with pytest.raises(DataError, match="different things"):
         open_records([tmp_path / "a.nii", tmp_path / "c.npy"])
 
 
@@ -320,5 +320,5 @@ def test_ids_that_nobody_asked_for_are_told(tmp_path):
 
 def test_a_mask_is_a_file(folder, tmp_path):
     (tmp_path / "masks").mkdir()
-    with pytest.raises(DataError, match="masks: is a folder; mask is one NIfTI file for all"):
+    with pytest.raises(DataError, match="masks: is a folder"):
         open_records(folder, mask=tmp_path / "masks")

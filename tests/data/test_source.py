@@ -5,7 +5,7 @@ import pytest
 
 from spdp import Ball, EigenvalueBounds, private_mean
 from spdp.data import as_source, open_records
-from spdp.data.columns import Column, beside, owned
+from spdp.data.columns import Column, with_columns, with_constant
 from spdp.data.source import chain
 from spdp.errors import DataError
 from spdp.lattice import exact_sum
@@ -31,7 +31,7 @@ def test_every_source_gives_the_same_sum(random_spd, tmp_path):
     for name, source in sources.items():
         np.testing.assert_array_equal(LatticeSum.of(source, DOMAIN).total, expected, err_msg=name)
     assert chain(files).n == 500
-    with pytest.raises(DataError, match="of another size, 2×2"):
+    with pytest.raises(DataError, match="2×2 matrices"):
         chain([files[0], as_source(random_spd(3, 2))])
     with pytest.raises(DataError, match="no records"):
         as_source(lambda: iter([]))
@@ -69,8 +69,8 @@ def test_records_in_memory_are_told_from_those_in_files(tmp_path):
 
 def test_columns_leave_all_else_as_it_was():
     source = as_source(np.tile(np.eye(2), (50, 1, 1)))
-    changed = {"_read", "chunks", "columns", "origins"}
-    for wider in (beside(source, label=np.arange(50)), owned(source, person=7)):
+    changed = {"read", "chunks", "columns", "origins"}
+    for wider in (with_columns(source, label=np.arange(50)), with_constant(source, person=7)):
         assert wider.columns != source.columns
         assert source.memory > 0
         assert {name for name, value in vars(wider).items() if vars(source)[name] is not value} <= (
@@ -81,14 +81,14 @@ def test_columns_leave_all_else_as_it_was():
 def test_a_source_says_what_it_holds():
     X = np.ones((1200, 3, 3), np.float32)
     assert repr(as_source(X)) == "<Source X: 1,200 records 3×3, float32>"
-    grouped = beside(as_source(X, "study"), person=[1, 2] * 600, label=[0] * 1200)
+    grouped = with_columns(as_source(X, "study"), person=[1, 2] * 600, label=[0] * 1200)
     assert repr(grouped) == "<Source study: 1,200 records of persons, 3×3, float32, with label>"
     assert repr(as_source(iter([X]))) == "<Source X: records 3×3>"
 
 
 def test_files_of_columns_are_named_wherever_they_are_the_same(random_spd):
     X = as_source(random_spd(3, 2))
-    one, other = (beside(X, label=Column([0, 1, 0], file)) for file in ("a.csv", "b.csv"))
-    assert X.origins == beside(X, label=[0, 1, 0]).origins == {}
-    assert owned(one, person="p").origins == chain([one, one]).origins == {"label": "a.csv"}
+    one, other = (with_columns(X, label=Column([0, 1, 0], file)) for file in ("a.csv", "b.csv"))
+    assert X.origins == with_columns(X, label=[0, 1, 0]).origins == {}
+    assert with_constant(one, person="p").origins == chain([one, one]).origins == {"label": "a.csv"}
     assert chain([one, other]).origins == {}

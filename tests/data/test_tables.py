@@ -6,13 +6,15 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from spdp import EigenvalueBounds, private_mean
 from spdp.data import open_records
+from spdp.data.batching import Block, records_of
 from spdp.data.formats import csv as csv_format
 from spdp.data.formats import parquet as parquet_format
 from spdp.errors import DataError, DataWarning, InvalidMatrixError, ParameterError
-from spdp.stacks import Block, records_of
 from spdp.statistics.sums import LatticeSum
 
 pa = pytest.importorskip("pyarrow")
@@ -91,8 +93,8 @@ def test_tables_give_back_what_was_stored(tmp_path, X, small_pieces, suffix, upp
         assert len(blocks) > 3
     for pieces in (blocks, chunks_of(source)):
         np.testing.assert_array_equal(np.concatenate([b.records for b in pieces]), X)
-        assert [v for b in pieces for v in b.beside["person"]] == who
-        assert [v for b in pieces for v in b.beside["label"]] == [i % 3 for i in range(25)]
+        assert [v for b in pieces for v in b.columns["person"]] == who
+        assert [v for b in pieces for v in b.columns["label"]] == [i % 3 for i in range(25)]
     assert source.sizes == [len(block) for block in chunks_of(source)]
     assert len(source.sizes) > 1
 
@@ -122,17 +124,17 @@ def test_ids_are_the_same_however_they_are_stored(tmp_path, X, suffix):
     for who in kinds[: 4 if suffix == "parquet" else 2]:
         path = write(tmp_path / f"a.{suffix}", {"who": who, **columns_of(X)})
         block = next(open_records(path, **PERSONS).blocks())
-        assert set(block.beside["person"].tolist()) == {7}
+        assert set(block.columns["person"].tolist()) == {7}
 
 
 def test_leading_zeros_are_part_of_an_id(tmp_path, X):
     path = write(tmp_path / "a.csv", {"who": ["007", "7"] * 12 + ["7"], **columns_of(X)})
     block = next(open_records(path, **PERSONS).blocks())
-    assert set(block.beside["person"]) == {"007", 7}
+    assert set(block.columns["person"]) == {"007", 7}
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_missing_values_are_unusable_records(tmp_path, X, suffix):
+def test_missing_values_are_invalid_records(tmp_path, X, suffix):
     """One of them is no error of the file, and changes no other record."""
     columns = {name: list(map(float, values)) for name, values in columns_of(X).items()}
     columns["c11"][5] = None
@@ -146,7 +148,7 @@ def test_missing_values_are_unusable_records(tmp_path, X, suffix):
 
 
 @pytest.mark.parametrize("text", ["oops", "1.2.3", "NA", "  ", "∞"])
-def test_texts_in_place_of_numbers_are_unusable_records(tmp_path, X, text):
+def test_texts_in_place_of_numbers_are_invalid_records(tmp_path, X, text):
     columns = {name: list(map(float, values)) for name, values in columns_of(X).items()}
     columns["c00"] = np.array(columns["c00"], object)
     columns["c00"][5] = text
@@ -284,7 +286,7 @@ ODD_LINES = [
 
 
 @pytest.mark.parametrize("odd", ODD_LINES, ids=lambda odd: repr(odd[:8]))
-def test_an_odd_line_of_a_csv_is_one_unusable_record(tmp_path, odd):
+def test_an_odd_line_of_a_csv_is_one_invalid_record(tmp_path, odd):
     """It neither swallows the next line nor makes an error of the file."""
     pytest.importorskip("pyarrow")
     lines = [b"%d.5,0,0,%d.25" % (i + 1, i + 1) for i in range(20)]
@@ -307,10 +309,10 @@ def test_columns_are_separated_as_their_names_are(tmp_path, X, separator):
     source = open_records(path, **PERSONS)
     (block,) = list(source)
     np.testing.assert_array_equal(block.records, X)
-    assert set(block.beside["person"]) == {"a,b"}
+    assert set(block.columns["person"]) == {"a,b"}
     decimal = tmp_path / "decimal.csv"
     decimal.write_text(text.replace(".", ","))
-    with pytest.raises(InvalidMatrixError, match="written without a decimal point"):
+    with pytest.raises(InvalidMatrixError, match="decimal comma"):
         LatticeSum.of(open_records(decimal, **PERSONS), DOMAIN)
 
 
@@ -349,11 +351,11 @@ def test_the_first_line_of_ids_is_no_header(tmp_path, X):
     matrices = write(tmp_path / "a.csv", columns_of(X))
     (tmp_path / "ids.csv").write_text("\n".join(f"{i};{i}" for i in range(25)))
     (block,) = list(open_records(matrices, groups=tmp_path / "ids.csv"))
-    assert block.beside["person"][3] == "3;3"
+    assert block.columns["person"][3] == "3;3"
     named = tmp_path / "named.csv"
     named.write_text("id;who\n" + "\n".join(f"{i};p{i % 5}" for i in range(25)))
     (block,) = list(open_records(matrices, groups=named, groups_column="who"))
-    assert block.beside["person"][7] == "p2"
+    assert block.columns["person"][7] == "p2"
 
 
 @pytest.mark.parametrize(
@@ -373,4 +375,56 @@ def test_a_manifest_may_have_semicolons(tmp_path, X):
     path = tmp_path / "study.csv"
     path.write_text("path;person\na.npy;7\n")
     (block,) = list(open_records(path))
-    assert set(block.beside["person"]) == {7}
+    assert set(block.columns["person"]) == {7}
+
+
+# --- a line of a CSV is read as it is alone
+
+HEADER = b"c1,c2,c3,who,note,site"
+PLAIN = b"2.0,0.1,2.0,p,fine,north"
+ODD = [b"2.0,x,2.0,p,fine,north", b'2.0,0.1,2.0,p,"a"b,north', b"2.0,0.1\r,2.0,p,fine,north"]
+CELLS = [
+    *(b"1.5", b" 1.5 ", b"+1", b"1_0", b"1e400", b"0x10", b"nan", b"nan(1)", b"inf", b"-Infinity"),
+    *(b"", b" ", b"NA", b" NA", b"\xc2\xa0NA", b"null ", b"n/a", b"\xe9", b"Jos\xe9", b"\xe2\x82"),
+    *(b"\xff\xfe", b"\x00", b"a\x0bb", b"\xe2\x80\xa8", b'"', b'"a', b'a"b', b'"a"b', b'"a,b"'),
+    *(b"\r", b"1\r2", b"u" * 140_000, b"1,2", b"\t", b"\xd9\xa1", b"true"),
+]
+
+
+def read_csv(path, lines, separator=b",", **options):
+    path.write_bytes(b"\n".join(line.replace(b",", separator) for line in lines) + b"\n")
+    source = open_records(path, entries="upper", **options)
+    blocks = list(source.blocks())
+    columns = zip(*(b.columns[name] for name in source.columns for b in blocks), strict=True)
+    records = np.concatenate([records_of(block) for block in blocks])
+    assert len(records) == source.n
+    return list(zip(map(repr, records.tolist()), columns, strict=True))
+
+
+@pytest.mark.parametrize("separator", [b",", b"\t"])
+@settings(max_examples=150)
+@given(st.lists(st.lists(st.sampled_from(CELLS), min_size=6, max_size=6), min_size=1, max_size=4))
+@example([[b""] * 6])
+def test_a_line_of_a_csv_in_company_is_that_line_alone(tmp_path_factory, separator, cells):
+    """Whatever path a block takes; labels are missing, or texts, by themselves."""
+    path = tmp_path_factory.mktemp("csv") / "t.csv"
+    lines = [b",".join([*row[:3], b"p", *row[4:]]) for row in cells]
+    options = {"separator": separator, "groups_column": "who", "label_column": "site"}
+    usual = [PLAIN] * 20  # so that what the columns hold is plain
+    expected = []
+    for line in lines:
+        expected += read_csv(path, [HEADER, *usual, line], **options)[20:]
+    assert len(expected) == len(lines)
+    for odd in ODD:
+        together = read_csv(path, [HEADER, *usual, *lines, odd], **options)
+        assert together[20:-1] == expected
+
+
+def test_an_odd_line_changes_no_other(tmp_path):
+    """400 records whose name is no UTF-8, in a column that nobody uses."""
+    options = {"groups_column": "who", "label_column": "site"}
+    usual = [HEADER, *[b"2.0,0.1,2.0,p,Jos\xe9,north"] * 400, PLAIN]
+    before = read_csv(tmp_path / "t.csv", usual, **options)
+    after = read_csv(tmp_path / "t.csv", [*usual[:-1], ODD[0]], **options)
+    assert before[:400] == after[:400]
+    assert "nan" not in before[0][0]

@@ -57,7 +57,7 @@ def test_long_work_shows_a_bar_below_its_cell(tmp_path):
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     work = (
-        "from spdp import progress\n"
+        "from spdp.data import progress\n"
         "progress.PATIENCE, progress.PAUSE = -1.0, 0.0\n"
         "with progress.track('<adding> up', 4) as advance:\n"
         "    for _ in range(4):\n"

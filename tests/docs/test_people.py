@@ -28,12 +28,14 @@ def test_code_runs(page):
 def test_commands_have_the_options_that_are_named(page):
     from typer.main import get_command
 
-    commands = get_command(app).commands
+    program = get_command(app)
+    commands = program.commands
     lines = re.findall(
         r"^(?:\$ )?spdp (\w+)(?: (create|show))? (.*)$", "\n".join(blocks(page, "")), re.M
     )
     assert lines or page.stem == "people"
     for name, sub, rest in lines:
+        program.load(name)  # commands load when they are called
         command = commands[name].commands[sub] if sub else commands[name]
         known = {option for parameter in command.params for option in parameter.opts}
         assert set(re.findall(r"(?<!\S)--[a-z-]+", rest)) <= known

@@ -18,6 +18,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from spdp.cli import COMMANDS
+from spdp.statistics import STATISTICS
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).with_name("inspect_pages.js")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
@@ -125,8 +128,14 @@ def test_every_public_name_has_a_page(site):
     from spdp import descriptors, distributions, errors, geometry, learn, privacy
 
     reference = (site / "api" / "index.html").read_text("utf-8")
-    modules = (geometry, learn, privacy, distributions, errors)
+    modules = (geometry, learn, privacy, distributions)
     names = {name for module in modules for name in module.__all__}
+    names |= {
+        name
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and kind.__name__ == name and not name.startswith("_")
+        if issubclass(kind, Exception)  # and no older name of one
+    }
     names |= set(spdp.__all__) - {"__version__"} | {"covariance_descriptors", "open_records"}
     assert "CovarianceDescriptors" in descriptors.__all__
     missing = {
@@ -137,8 +146,9 @@ def test_every_public_name_has_a_page(site):
 
 def test_every_command_is_on_the_page(site):
     page = html.unescape((site / "cli.html").read_text("utf-8"))
-    for command in ("mean", "plan", "ledger create", "stats regress", "merge", "verify"):
-        assert f"Usage: spdp {command}" in page
+    for command in (*COMMANDS, "ledger create", *(f"stats {name}" for name in STATISTICS)):
+        assert f"Usage: spdp {command}" in page or command == "stats mean"
+    assert page.count("--epsilon") > len(STATISTICS)  # their options, too
 
 
 class Server(SimpleHTTPRequestHandler):

@@ -16,14 +16,14 @@ import pytest
 from spdp import Ball, EigenvalueBounds, Ledger, private_mean
 from spdp.charts import CHARTS
 from spdp.data import as_source, open_records
-from spdp.data.columns import beside
+from spdp.data.columns import with_columns
 from spdp.data.source import Source, chain
 from spdp.engines import LocalEngine, engine_for
 from spdp.engines.dask import DaskEngine
-from spdp.engines.task import Task, totals_of
+from spdp.engines.store import Task, totals_of
 from spdp.errors import DataError, InvalidMatrixError, LedgerError
 from spdp.lattice import exact_sum
-from spdp.queries import whole_domain_sum
+from spdp.queries.sums import whole_domain_sum
 from spdp.statistics.sums import LatticeSum
 
 DOMAIN = EigenvalueBounds(0.01, 100.0)
@@ -33,17 +33,6 @@ LARGE_GRAPH = "large-graph-warning-threshold"
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
-
-
-@pytest.fixture(scope="module")
-def client():
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
 
 
 # of the cluster's own processes and sockets
@@ -59,7 +48,8 @@ def test_a_cluster_gives_the_same_sum_to_the_bit(client, random_spd, k):
     array = da.from_array(X, chunks=(90, k, k))
     assert isinstance(engine_for(as_source(array)), DaskEngine)
     expected = exact_sum(X, DOMAIN)
-    for source in (array, array.rechunk((33, 1, 2)), [array[:100], array[100:]]):
+    across = array.rechunk((33, k // 3, k // 2))  # chunks of a part of a matrix
+    for source in (array, across, [array[:100], array[100:]]):
         np.testing.assert_array_equal(LatticeSum.of(source, DOMAIN).total, expected)
 
 
@@ -129,14 +119,31 @@ def test_only_small_results_leave_a_worker(client, random_spd, method, monkeypat
     assert max(wire.sizes) > 1_000_000
 
 
+def awaited(what, seconds=60.0):
+    """What a function gives, once that is something."""
+    for _ in range(int(seconds / 0.01)):
+        if found := what():
+            return found
+        time.sleep(0.01)
+    raise TimeoutError("nothing came")
+
+
 def test_a_worker_killed_in_mid_run_changes_nothing(random_spd, tmp_path):
+    """It dies when it has done one block, whose result it keeps, and begun another."""
     X = random_spd(1200, 9)
     np.save(tmp_path / "x.npy", X)
 
+    def begun(folder, pid):
+        return {file.name.split(".by.")[0] for file in folder.glob(f"*.by.{pid}")}
+
     # nested, so that it travels to the workers by value
-    def slow_rows(path, start, stop):
-        time.sleep(0.3)
-        return np.load(path, mmap_mode="r")[start:stop]
+    def rows(folder, start, stop):
+        first = not begun(folder, os.getpid())
+        (folder / f"{start}.by.{os.getpid()}").touch()
+        patience = time.monotonic() + 60.0
+        while not (first or (folder / "killed").exists()) and time.monotonic() < patience:
+            time.sleep(0.01)
+        return np.load(folder / "x.npy", mmap_mode="r")[start:stop]
 
     with (
         distributed.LocalCluster(
@@ -144,19 +151,21 @@ def test_a_worker_killed_in_mid_run_changes_nothing(random_spd, tmp_path):
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        pieces = [
-            partial(slow_rows, str(tmp_path / "x.npy"), i, i + 100) for i in range(0, 1200, 100)
-        ]
+        pieces = [partial(rows, tmp_path, i, i + 100) for i in range(0, 1200, 100)]
         source = Source(lambda: iter([]), 9, 1200, "x", chunks=pieces)
         region, engine = DOMAIN.region(9), DaskEngine(client)
-        pid = next(iter(client.run(os.getpid).values()))
+        victim = next(iter(client.run(os.getpid).values()))
         task = Task(LOGEUCLID, region, (9, 9), "x")
-        results = engine.each(source, totals_of, task, [whole_domain_sum(region)])
-        first = next(results)
-        os.kill(pid, signal.SIGKILL)
-        parts = [first, *results]
+        results = engine.each(source, totals_of, task, whole_domain_sum(region))
+        assert awaited(lambda: len(begun(tmp_path, victim)) > 1)
+        lost = begun(tmp_path, victim)
+        os.kill(victim, signal.SIGKILL)
+        (tmp_path / "killed").touch()
+        parts = list(results)
+    for start in lost:
+        assert len(list(tmp_path.glob(f"{start}.by.*"))) > 1  # begun again elsewhere
     assert sum(part.m for part in parts) == 1200
-    total = np.sum([part.totals[0] for part in parts], axis=0)
+    total = np.sum([part.total for part in parts], axis=0)
     np.testing.assert_array_equal(total, exact_sum(X, DOMAIN))
 
 
@@ -212,7 +221,7 @@ def test_arrays_with_columns_stay_on_their_cluster(client, random_spd, persisted
     if persisted:
         array, groups = client.persist(array), client.persist(groups)
     for beside_it in (groups, ids):
-        source = beside(as_source(array), person=beside_it)
+        source = with_columns(as_source(array), person=beside_it)
         assert isinstance(engine_for(source), DaskEngine)
         assert isinstance(engine_for(chain([source, source])), DaskEngine)
     options = {"epsilon": 3.0, "delta": 1e-6, "domain": Ball(8.0), "random_state": 4}
@@ -224,7 +233,7 @@ def _of_persons(X, ids, path):
     """The same records of the same persons, in any order, as some kind of source."""
     if path.name == "array":
         array, groups = (da.from_array(A, chunks=(70, *A.shape[1:])) for A in (X, ids))
-        return beside(as_source(array), person=groups)
+        return with_columns(as_source(array), person=groups)
     if path.name == "files":
         path.mkdir()
         for i in range(150):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from replay import run
 
+import spdp.statistics
 from spdp import (
     EigenvalueBounds,
     private_class_means,
@@ -17,7 +18,7 @@ from spdp import (
 from spdp.data import open_records
 
 da = pytest.importorskip("dask.array")
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
 
 # of the cluster's own processes and sockets
 pytestmark = [
@@ -28,21 +29,18 @@ pytestmark = [
 OPTIONS = {"delta": 1e-6, "domain": EigenvalueBounds(0.01, 100.0)}
 STATISTICS = {
     "mean": (private_mean, {"method": "adaptive"}),
-    "classes": (private_class_means, {"classes": [0, 1, 2], "covariance": "full"}),
+    "class-means": (private_class_means, {"classes": [0, 1, 2], "covariance": "full"}),
     "dispersion": (private_dispersion, {}),
     "pca": (private_pca, {"n_components": 2}),
     "median": (private_median, {}),
     "regression": (private_regression, {"ranges": (0.0, 1.0)}),
     "difference": (private_difference, {"classes": [0, 1], "on_invalid": "center"}),
 }
-BESIDE = {"classes": "y", "difference": "y", "regression": "covariates"}
+BESIDE = {"class-means": "y", "difference": "y", "regression": "covariates"}
 
 
-@pytest.fixture(scope="module")
-def client():
-    size = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
-    with distributed.LocalCluster(**size) as cluster, distributed.Client(cluster) as client:
-        yield client
+def test_no_statistic_is_left_out():
+    assert set(STATISTICS) == set(spdp.statistics.STATISTICS)
 
 
 def pieces(X):

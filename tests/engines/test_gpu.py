@@ -31,5 +31,5 @@ def test_the_engine_is_named_or_given():
     assert isinstance(engine_for(source, "local"), LocalEngine)
     engine = LocalEngine("numpy")
     assert engine_for(source, engine) is engine
-    with pytest.raises(ParameterError, match="engine must be 'local' or 'gpu', got 'tpu'"):
+    with pytest.raises(ParameterError, match="engine .*'tpu'"):
         engine_for(source, "tpu")

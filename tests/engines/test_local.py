@@ -9,13 +9,14 @@ import pytest
 
 from spdp import EigenvalueBounds, kernels, private_difference, private_median
 from spdp.charts import chart_of
-from spdp.choices import OnInvalid
-from spdp.data.columns import beside
+from spdp.data.columns import with_columns
 from spdp.data.source import as_source
-from spdp.engines.local import LocalEngine, LocalHeld
-from spdp.engines.task import thinned
-from spdp.frame import Frame
-from spdp.queries import CrossSum, MomentSum, Trend
+from spdp.engines.local import LocalEngine, LocalStore
+from spdp.engines.store import thinned
+from spdp.options import OnInvalid
+from spdp.queries.covariates import CrossSum, Trend
+from spdp.queries.moments import MomentSum
+from spdp.queries.sums import Frame
 
 LIMITED = """
 import resource, sys, numpy as np
@@ -30,24 +31,31 @@ print(release.certificate['n'], anonymous.split()[1])
 """
 
 
-@pytest.mark.parametrize("method", ["oneshot", "adaptive"])
-def test_a_file_larger_than_the_memory_limit(tmp_path, method):
-    """430 MB of tensors in a process whose heap may not exceed 400 MB, of which the
-    libraries take a part.
-    """
-    n = (
-        6_000_000 if kernels.backend() == "native" else 1_000_000
-    )  # the reference is too slow for a file of that size here
-    X = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float64, (n, 3, 3))
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """430 MB of tensors in a file, or as many as the reference is fast enough for."""
+    n = 6_000_000 if kernels.backend() == "native" else 1_000_000
+    file = tmp_path_factory.mktemp("large") / "x.npy"
+    X = np.lib.format.open_memmap(file, "w+", np.float64, (n, 3, 3))
     rng = np.random.default_rng(0)
     A = rng.standard_normal((100_000, 3, 6))
     B = A @ A.transpose(0, 2, 1) / 6
     for start in range(0, n, 100_000):
         X[start : start + 100_000] = B
     X.flush()
+    yield file, n
+    file.unlink()
+
+
+@pytest.mark.parametrize("method", ["oneshot", "adaptive"])
+def test_a_file_larger_than_the_memory_limit(large, method):
+    """In a process whose heap may not exceed 400 MB, of which the libraries take a
+    part.
+    """
+    file, n = large
     env = {**os.environ, "SPDP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(tmp_path / "x.npy"), method, str(400 << 20)],
+        [sys.executable, "-c", LIMITED, str(file), method, str(400 << 20)],
         capture_output=True,
         text=True,
         env=env,
@@ -72,9 +80,9 @@ class Joined(LocalEngine):
     """Makes one block of all, as the engine of a GPU does."""
 
     def hold(self, source, task, keep_bytes):
-        held = LocalHeld(self, source, task, keep_bytes)
-        held._kept = [thinned(held._kept, [np.arange(part.m) for part in held._kept])]
-        return held
+        store = LocalStore(self, source, task, keep_bytes)
+        store._kept = [thinned(store._kept, [np.arange(len(rows.Y)) for rows in store._kept])]
+        return store
 
 
 def test_blocks_are_joined_with_all_that_stands_beside_them(monkeypatch):
@@ -83,17 +91,17 @@ def test_blocks_are_joined_with_all_that_stands_beside_them(monkeypatch):
     rng = np.random.default_rng(0)
     A, label = rng.standard_normal((2000, 2, 5)), rng.integers(0, 2, 2000)
     X = A @ A.swapaxes(1, 2) / 5 + 0.2 * np.eye(2)
-    source = beside(as_source(X), label=label, x=rng.uniform(0.0, 1.0, 2000))
+    source = with_columns(as_source(X), label=label, x=rng.uniform(0.0, 1.0, 2000))
     chart, totals = chart_of("logeuclid"), []
     region = EigenvalueBounds(0.05, 20.0).region(2, chart)
     trend = Trend(np.zeros(1), np.ones(1), np.zeros((2, 3)))
     for engine in (LocalEngine(), Joined()):
         task = engine.task(source, chart, region, OnInvalid.RAISE, (0, 1), np.array([[0.0, 1.0]]))
-        held = engine.hold(source, task, 1 << 30)
+        store = engine.hold(source, task, 1 << 30)
         moments = MomentSum("", Frame.plain(region.center), region.radius, 2)
         crossed = CrossSum("", trend, region.radius)
-        totals.append([held.total(query, True) for query in (moments, crossed)])
-        assert held.m == held.n == 2000
+        totals.append([store.total(query) for query in (moments, crossed)])
+        assert store.m == store.n == 2000
     for one, other in zip(*totals, strict=True):
         np.testing.assert_array_equal(one, other)
 

@@ -5,20 +5,23 @@ import pytest
 
 from spdp import Ball, EigenvalueBounds, private_mean
 from spdp.charts import chart_of
-from spdp.choices import OnInvalid
 from spdp.data import source as source_module
 from spdp.data.source import as_source
 from spdp.engines import engine_for
 from spdp.errors import InvalidMatrixError, ParameterError
-from spdp.frame import Frame
-from spdp.kernels import RECORD_NORM, kernels_for, reference
+from spdp.kernels import kernels_for, reference
+from spdp.kernels.base import RECORD_NORM
 from spdp.lattice import exact_sum
-from spdp.queries import (
+from spdp.options import OnInvalid
+from spdp.queries import Rows
+from spdp.queries.moments import CorrelationSum
+from spdp.queries.sums import (
+    COUNT_UNIT,
     AbsoluteSum,
-    CorrelationSum,
+    ClippingBias,
     DistanceSum,
     EdgeCount,
-    ExcessSum,
+    Frame,
     Histogram,
     VectorSum,
     whole_domain_sum,
@@ -150,11 +153,11 @@ def test_queries_run_where_the_vectors_lie(d):
             DistanceSum("q", frame, 3.0),
             Histogram("q", frame, np.array([0.5, 1.0, 2.0, 4.0])),
             CorrelationSum("q", frame, 2.0),
-            ExcessSum("q", frame, 1.0, (9.0, 5.0), (1 << 29, 1 << 28)),
-            ExcessSum("q", frame, 1.0, (9.0, 5.0), (1 << 29, 1 << 28), (1, 2)),
+            ClippingBias("q", frame, 1.0, (9.0, 5.0), (1 << 29, 1 << 28)),
+            ClippingBias("q", frame, 1.0, (9.0, 5.0), (1 << 29, 1 << 28), (1, 2)),
         ):
-            there = query.total(cupy.asarray(Y), cuda)
-            here = query.total(Y, reference)
+            there = query.total(Rows(cupy.asarray(Y)), cuda)
+            here = query.total(Rows(Y), reference)
             assert isinstance(there, np.ndarray)
             slack = 1e-4 * np.abs(here).max() if isinstance(query, CorrelationSum) else 2 * len(Y)
             assert np.abs(there - here).max() <= slack
@@ -171,38 +174,38 @@ def test_the_edge_is_seen_where_the_vectors_lie(k):
         region = domain.region(k)
         Y, _ = chart.vectors(X, region, reference)
         query = EdgeCount("edge", chart, region)
-        here = query.total(Y, reference)
-        assert 0 < here[0] < len(Y) * query.unit
-        np.testing.assert_array_equal(query.total(cupy.asarray(Y), cuda), here)
+        here = query.total(Rows(Y), reference)
+        assert 0 < here[0] < len(Y) * COUNT_UNIT
+        np.testing.assert_array_equal(query.total(Rows(cupy.asarray(Y)), cuda), here)
 
 
-def test_blocks_of_held_vectors_are_looked_at_together(monkeypatch):
+def test_blocks_of_stored_vectors_are_looked_at_together(monkeypatch):
     """Thinned ones are one block; all of them stay the blocks they were read in."""
     monkeypatch.setattr(source_module, "DEVICE_BYTES", 1 << 16)
     X = cupy.asarray(covariances(np.random.default_rng(2), 5_000, 3))
     chart, region, source = chart_of("logeuclid"), DOMAIN.region(3), as_source(X)
     engine = GpuEngine()
-    held = engine.hold(source, engine.task(source, chart, region, OnInvalid.RAISE), 1 << 30)
+    store = engine.hold(source, engine.task(source, chart, region, OnInvalid.RAISE), 1 << 30)
     query = VectorSum("mean", Frame.plain(region.center), region.radius)
     Y, _ = cuda.log_vectors(X, region.log_low, region.log_high)
-    np.testing.assert_array_equal(held.total(query, True), query.total(Y, cuda))
-    held.look_at(7)
-    assert held.m == len(held._looked()[0].Y)
-    assert len(held._kept) > 1
+    np.testing.assert_array_equal(store.total(query), query.total(Rows(Y), cuda))
+    store.subsample(7)
+    assert store.m == len(store._looked_at()[0].Y)
+    assert len(store._kept) > 1
     axes, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((6, 6)))
-    turned = held.turned(axes)
-    there = turned.total(DistanceSum("q", Frame.plain(np.zeros(6)), 5.0), True)
-    here = DistanceSum("q", Frame.plain(np.zeros(6)), 5.0).total(Y.get(), reference)
+    rotated = store.rotated(axes)
+    there = rotated.total(DistanceSum("q", Frame.plain(np.zeros(6)), 5.0))
+    here = DistanceSum("q", Frame.plain(np.zeros(6)), 5.0).total(Rows(Y.get()), reference)
     assert abs(int(there[0]) - int(here[0])) <= 2 * len(X)
 
 
-def held_total(X, k, engine):
+def stored_total(X, k, engine):
     chart, region = chart_of("logeuclid"), DOMAIN.region(k)
     source = as_source(X)
     works = engine_for(source, engine)
-    held = works.hold(source, works.task(source, chart, region, OnInvalid.RAISE), 1 << 30)
+    store = works.hold(source, works.task(source, chart, region, OnInvalid.RAISE), 1 << 30)
     query = VectorSum("mean", Frame.plain(region.center), region.radius)
-    return held.total(query, True), held.n
+    return store.total(query), store.n
 
 
 @pytest.mark.parametrize("k", [3, 11])
@@ -210,18 +213,20 @@ def test_arrays_are_taken_where_they_are(k, tmp_path):
     X = covariances(np.random.default_rng(k), 5_000, k)
     region = DOMAIN.region(k)
     there = cupy.asarray(X)
-    total, n = held_total(there, k, None)
+    total, n = stored_total(there, k, None)
     assert n == len(X)
     np.save(tmp_path / "x.npy", X)
     streamed = [X, np.load(tmp_path / "x.npy", mmap_mode="r"), list(X[:300]) + list(X[300:])]
     for data in streamed:
-        again, m = held_total(data, k, "gpu")
+        again, m = stored_total(data, k, "gpu")
         assert m == n
         np.testing.assert_array_equal(again, total)
     source = as_source(X)
     query = whole_domain_sum(region)
-    sums, _ = GpuEngine().total(source, chart_of("logeuclid"), region, [query], OnInvalid.RAISE)
-    np.testing.assert_array_equal(sums[0], exact_sum(there, DOMAIN))
+    engine = GpuEngine()
+    task = engine.task(source, chart_of("logeuclid"), region, OnInvalid.RAISE)
+    found = engine.stream(source, task).total(query)
+    np.testing.assert_array_equal(found, exact_sum(there, DOMAIN))
     assert kernels_for(there) is cuda
 
 
@@ -231,14 +236,13 @@ def test_many_blocks_are_streamed_in_order():
     source = as_source(X)
     query = whole_domain_sum(DOMAIN.region(5))
     engine = GpuEngine()
-    sums, n = engine.total(
-        source, chart_of("logeuclid"), DOMAIN.region(5), [query], OnInvalid.RAISE
-    )
-    np.testing.assert_array_equal(sums[0], there)
-    assert n == len(X)
+    task = engine.task(source, chart_of("logeuclid"), DOMAIN.region(5), OnInvalid.RAISE)
+    store = engine.stream(source, task)
+    np.testing.assert_array_equal(store.total(query), there)
+    assert store.n == len(X)
     X[500_003, 0, 0] = np.nan
     with pytest.raises(InvalidMatrixError, match="matrix 500003 is not finite"):
-        engine.total(source, chart_of("logeuclid"), DOMAIN.region(5), [query], OnInvalid.RAISE)
+        engine.stream(source, task).total(query)
 
 
 @pytest.mark.parametrize("method", ["oneshot", "adaptive"])

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 from spdp import Ball, EigenvalueBounds
-from spdp.frame import Frame
-from spdp.kernels import RECORD_NORM, Region, Status, dimension, reference
-from spdp.kernels.base import vecd
+from spdp.kernels import reference
+from spdp.kernels.base import RECORD_NORM, Region, Status
 from spdp.kernels.launch import MAX_K, constants_header, launch_for, source
-from spdp.queries import DistanceSum, ExcessSum, Histogram
+from spdp.kernels.vecd import dimension, vecd
+from spdp.queries import Rows
+from spdp.queries.sums import ClippingBias, DistanceSum, Frame, Histogram
 
 COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
@@ -72,7 +73,7 @@ class OnHost:
 
     def rows(self, name, Y, frame, *rest, more=()):
         """A pass over vectors: what stands in numbers is handed over together."""
-        center, width = frame
+        self.last, (center, width) = name, frame
         numbers = np.concatenate([center, 1.0 / np.asarray(width), more])
         first = ctypes.c_longlong(len(Y)), Y.shape[1], pointer(Y), pointer(numbers)
         getattr(self.library, name)(*first, *rest)
@@ -87,7 +88,7 @@ class OnHost:
         self.rows("row_counts", Y, (center, width), len(edges), pointer(counts), more=edges)
         return counts
 
-    def excess_sum(self, Y, center, width, radius, reaches):
+    def clipping_bias(self, Y, center, width, radius, reaches):
         sums = np.zeros(len(reaches), np.int64)
         rest = ctypes.c_double(radius), len(reaches), pointer(sums)
         self.rows("row_excess", Y, (center, width), *rest, more=np.ravel(reaches))
@@ -102,7 +103,9 @@ class OnHost:
 
     @property
     def FUSED(self):
-        return {name: getattr(self, name) for name in ("distance_sum", "histogram", "excess_sum")}
+        return {
+            name: getattr(self, name) for name in ("distance_sum", "histogram", "clipping_bias")
+        }
 
 
 def pointer(array):
@@ -236,30 +239,31 @@ def test_queries_of_the_search_in_one_pass(device, d):
     Y = rng.standard_normal((300, d))
     frame = Frame(rng.standard_normal(d), rng.uniform(0.5, 2.0, d))
     far, near = 40.0, 6.0
-    for query in (
-        DistanceSum("q", frame, 0.8 * np.sqrt(d)),
-        Histogram("q", frame, np.array([0.5, 1.0, 2.0, 4.0, 8.0])),
-        ExcessSum("q", frame, 1.0, (far, near), (1 << 29, 1 << 28)),
-        ExcessSum("q", frame, 1.0, (far, near), (1 << 29, 1 << 28), (1, 2)),
-        ExcessSum("q", frame, 1e9, (2e9,), (RECORD_NORM,)),
+    for query, kernel in (
+        (DistanceSum("q", frame, 0.8 * np.sqrt(d)), "row_distances"),
+        (Histogram("q", frame, np.array([0.5, 1.0, 2.0, 4.0, 8.0])), "row_counts"),
+        (ClippingBias("q", frame, 1.0, (far, near), (1 << 29, 1 << 28)), "row_excess"),
+        (ClippingBias("q", frame, 1.0, (far, near), (1 << 29, 1 << 28), (1, 2)), "row_excess"),
+        (ClippingBias("q", frame, 1e9, (2e9,), (RECORD_NORM,)), "row_excess"),
     ):
-        there, here = query.total(Y, device), query.total(Y, reference)
+        there, here = query.total(Rows(Y), device), query.total(Rows(Y), reference)
+        assert device.last == kernel
         assert there.shape == here.shape
         assert np.abs(there - here).max() <= 2 * len(Y)
-    wide = DistanceSum("q", frame, 1e-9).total(Y, device)
+    wide = DistanceSum("q", frame, 1e-9).total(Rows(Y), device)
     np.testing.assert_array_equal(wide, len(Y) * RECORD_NORM)
 
 
 @pytest.mark.parametrize("value", [0.0, 1e308, np.inf, -np.inf, np.nan])
 def test_no_row_adds_more_than_its_query_allows(device, value):
-    Y, frame = np.full((1, 3), value), Frame(np.zeros(3), np.full(3, 0.1))
-    assert 0 <= DistanceSum("q", frame, 2.0).total(Y, device)[0] <= RECORD_NORM
-    assert Histogram("q", frame, np.array([1.0, 2.0])).total(Y, device).sum() == 1 << 20
+    rows, frame = Rows(np.full((1, 3), value)), Frame(np.zeros(3), np.full(3, 0.1))
+    assert 0 <= DistanceSum("q", frame, 2.0).total(rows, device)[0] <= RECORD_NORM
+    assert Histogram("q", frame, np.array([1.0, 2.0])).total(rows, device).sum() == 1 << 20
     weights = (1 << 29, 1 << 28)
     for powers in (None, (1, 2)):
-        excess = ExcessSum("q", frame, 1.0, (9.0, 5.0), weights, powers).total(Y, device)
-        assert (excess >= 0).all()
-        assert (excess <= weights).all()
+        bias = ClippingBias("q", frame, 1.0, (9.0, 5.0), weights, powers).total(rows, device)
+        assert (bias >= 0).all()
+        assert (bias <= weights).all()
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 9, 20])

@@ -6,7 +6,8 @@ import pytest
 from spdp import Ball, EigenvalueBounds, TraceBounds
 from spdp.charts import CHARTS
 from spdp.errors import ParameterError
-from spdp.kernels import RECORD_NORM, kernels_for, reference
+from spdp.kernels import kernels_for, reference
+from spdp.kernels.base import RECORD_NORM
 
 try:
     from spdp.kernels import _native

@@ -12,9 +12,12 @@ import threadpoolctl
 from spdp import EigenvalueBounds
 from spdp.charts import CHARTS
 from spdp.errors import ParameterError
-from spdp.frame import Frame
-from spdp.kernels import Region, Status, backend, constants, dimension, kernels_for, reference
-from spdp.queries import CorrelationSum, Histogram
+from spdp.kernels import backend, constants, kernels_for, reference
+from spdp.kernels.base import Region, Status
+from spdp.kernels.vecd import dimension
+from spdp.queries import Rows
+from spdp.queries.moments import CorrelationSum
+from spdp.queries.sums import COUNT_UNIT, Frame, Histogram
 
 try:
     from spdp.kernels import _native, native
@@ -110,7 +113,7 @@ def check_eigen(X, w, V):
 
 @pytest.mark.parametrize("k", ALL_K)
 def test_eigh_is_backward_stable_on_every_family(kernels, k):
-    for name, X in families(np.random.default_rng(k), 40, k):
+    for name, X in families(np.random.default_rng(k), 40 if k < 70 else 9, k):
         w, V, status = kernels.eigh(X)
         assert (status == Status.OK).all(), name
         check_eigen(X, w, V)
@@ -134,7 +137,7 @@ def test_millions_converge(k):
 
 def layouts(k, dtype):
     """The same kind of matrices with all kinds of strides, and as plain arrays."""
-    X = ordinary(60 if k < 30 else 20, k, seed=k).astype(dtype)
+    X = ordinary(60 if k < 30 else 20 if k < 70 else 9, k, seed=k).astype(dtype)
     for A in (X, np.asfortranarray(X), X[::-2], transposed(X)):
         yield A, np.ascontiguousarray(A)
 
@@ -193,13 +196,14 @@ def test_products_and_counts_agree_with_the_reference(kernels, d, stride):
         norms = reference.vector_norms(Y, frame.center, frame.width)
         edges = np.sort([0.0, 2.0, *norms[:3], 1e3])
         for query in (CorrelationSum("c", frame, 64.0), Histogram("h", frame, edges)):
-            np.testing.assert_array_equal(query.total(Y, kernels), query.total(Y, reference))
+            ours, theirs = (query.total(Rows(Y), f) for f in (kernels, reference))
+            np.testing.assert_array_equal(ours, theirs)
 
 
 def test_a_vector_that_is_no_number_is_beyond_all_edges(kernels):
     Y = np.array([[np.nan, 1.0], [0.1, 0.2], [np.inf, 0.0]])
-    query = Histogram("h", Frame.plain(np.zeros(2)), np.array([0.5, 1.0]), unit=1)
-    np.testing.assert_array_equal(query.total(Y, kernels), [1, 0, 2])
+    query = Histogram("h", Frame.plain(np.zeros(2)), np.array([0.5, 1.0]))
+    np.testing.assert_array_equal(query.total(Rows(Y), kernels) / COUNT_UNIT, [1, 0, 2])
 
 
 @pytest.mark.parametrize("d", [1, 3, 6, 8, 45, 66])
@@ -216,11 +220,12 @@ def test_rows_are_turned_each_on_its_own(kernels, d):
 
 @pytest.mark.parametrize("k", [3, 9, 50, 130])
 def test_exponentials_and_logarithms_over_the_whole_range(kernels, k):
-    x = np.linspace(-760, 705, 1001)
+    many = 1001 if k < 100 else 101
+    x = np.linspace(-760, 705, many)
     E, status = kernels.expm(x[:, None, None] * np.eye(k))
     assert (status == Status.OK).all()
     np.testing.assert_allclose(E[:, 0, 0], np.exp(x), rtol=1e-14, atol=1e-320)
-    w = 10.0 ** np.linspace(-300, 300, 1001)
+    w = 10.0 ** np.linspace(-300, 300, many)
     L, _, smallest = kernels.logm(w[:, None, None] * np.eye(k))
     few = 4e-16 if k < 48 else 2e-14  # large ones are sums of resolvents near 20
     np.testing.assert_allclose(L[:, k - 1, k - 1], np.log(w), rtol=4e-16, atol=few)
@@ -398,7 +403,7 @@ def test_what_is_wanted_comes_before_the_environment(monkeypatch):
         monkeypatch.delenv("SPDP_KERNELS")
         assert backend() == "native"
     monkeypatch.setenv("SPDP_KERNELS", "cuda")
-    with pytest.raises(ParameterError, match="must be 'native' or 'numpy', got 'cuda'"):
+    with pytest.raises(ParameterError, match="'numpy'.* 'cuda'"):
         kernels_for()
 
 

@@ -6,7 +6,7 @@ import pytest
 from spdp import Ball, PrivateFrechetMean, PrivateMDM, PrivateTangentLDA, PrivateTangentPCA
 from spdp.charts import chart_of
 from spdp.errors import InvalidMatrixError
-from spdp.learn.vectors import vectors_of
+from spdp.learn.base import vectors_of
 
 OPTIONS = {"domain": Ball(3.0), "metric": "hermitian", "epsilon": 5.0, "random_state": 0}
 MODELS = {

@@ -263,7 +263,7 @@ def test_the_smallest_scale_allowed_can_be_drawn(d, scale):
     ("d", "scale", "message"),
     [
         (0, Fraction(1), "d must be at least 1"),
-        (2, 1.5, "exact Fraction, got 1.5 of type float"),
+        (2, 1.5, "exact Fraction, got 1.5"),
         (2, Fraction(0), "at least sqrt"),
         (2, Fraction(-3), "at least sqrt"),
         (6, Fraction(1, 1000), "= 0.35 lattice steps at d = 6, got 1/1000"),

@@ -22,7 +22,10 @@ def handed(request, monkeypatch):
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_law_is_the_same_for_any_threads(handed, monkeypatch, threads):
-    """Mean and variance of 6,000 draws, within five standard errors."""
+    """Mean and variance of 6,000 draws, within five standard errors.
+
+    Three limits in six cases, without a seed: right code fails in 0.001 % of all runs.
+    """
     monkeypatch.setattr(noise, "threads", lambda: threads)
     total = np.arange(6000, dtype=np.int64) * 10**12
     drawn = noise.gaussian(total, SCALE, None) - total

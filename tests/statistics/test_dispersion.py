@@ -1,27 +1,37 @@
-"""Private spread: right on average, a lower estimate, and honest about it."""
+"""Private dispersion: right on average, a lower estimate, and honest about it."""
+
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from replay import Caught, audit, datasets
 
 from spdp import Ball, EigenvalueBounds, Ledger, Release, private_dispersion, private_mean
+from spdp.adaptive.steps import ClippingBiasStep
 from spdp.charts import chart_of
-from spdp.choices import Adjacency, Unit
-from spdp.engines.local import HeldArray
+from spdp.domain.base import Space
+from spdp.engines.store import ArrayStore
+from spdp.error.bound import (
+    POPULATION_FROM,
+    along_one_axis,
+    noise_quantiles,
+    population_bound,
+)
+from spdp.error.laws import weighted_chi2, weighted_tails
 from spdp.errors import ParameterError
 from spdp.geometry import expm, invvecd
+from spdp.options import Adjacency
 from spdp.privacy.account import Account
-from spdp.privacy.bounds import POPULATION_FROM, along_one_axis, noise_reaches
-from spdp.privacy.costs import Budget
-from spdp.privacy.laws import weighted_chi2_law, weighted_tails
-from spdp.queries import AbsoluteSum, ExcessSum, Histogram, SpreadSum
-from spdp.statistics.counted import countable
-from spdp.statistics.dispersion import LEVELS, Spreads
-from spdp.statistics.population import population_bound
+from spdp.privacy.budget import Budget
+from spdp.queries import Rows
+from spdp.queries.moments import SquaredNormSum
+from spdp.queries.sums import AbsoluteSum, ClippingBias, Histogram
+from spdp.statistics.base import Context, Settled
+from spdp.statistics.dispersion import LEVELS, STATISTIC
 
 DOMAIN = Ball(20.0)
 OPTIONS = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN}
-CHART = chart_of("logeuclid")
+SPACE = Space.of(chart_of("logeuclid"), DOMAIN, 4)
 SD = np.linspace(0.05, 0.5, 10)
 
 
@@ -38,10 +48,32 @@ def matrices(Y):
     return expm(invvecd(Y))
 
 
+class Gathered(NamedTuple):
+    """Vectors that are here already, in the place of records."""
+
+    Y: np.ndarray
+
+    def gather(self, key):
+        return ArrayStore(Rows(self.Y))
+
+
+class Found:
+    """What the answers of one run say, before it is published."""
+
+    def __init__(self, outcome, steps):
+        self.y, self.bound, self.sampling = outcome.vectors["mean"], outcome.bound, outcome.sampling
+        self.variance = float(outcome.numbers["variance"])
+        self.deviations, self.distances = (outcome.numbers[n] for n in ("deviations", "distances"))
+        self.variance_sd, self.count = steps[-1].variance_sd, outcome.sampling[2]
+        looks = [step for step in steps if isinstance(step, ClippingBiasStep)]
+        self.look = looks[0] if looks else None
+
+
 def find(Y, epsilon, seed, adjacency=Adjacency.REPLACE_ONE):
-    account = Account(Budget.gaussian(epsilon, 1e-6), adjacency, random_state=seed)
-    held = countable(HeldArray(Y), account, DOMAIN.region(4))
-    return Spreads(held, account, DOMAIN.region(4), CHART).find()
+    budget = Budget.gaussian(epsilon, 1e-6)
+    account = Account(budget, adjacency, random_state=seed)
+    outcome = STATISTIC.run(Context(SPACE, account, Gathered(Y), Settled(budget)))
+    return Found(outcome, account.steps)
 
 
 def test_the_variance_is_accurate():
@@ -63,7 +95,7 @@ def test_the_variance_is_accurate_where_the_number_is_private():
     assert np.sqrt((errors**2).mean()) < 0.04
     sd = np.std([one.variance for one in found]) / np.mean([s.variance_sd for s in found])
     assert 0.5 < sd < 1.7
-    counted = np.array([(one.number.value - 5000) / one.number.sd for one in found])
+    counted = np.array([(one.count.value - 5000) / one.count.sd for one in found])
     assert 0.4 < np.sqrt((counted**2).mean()) < 1.7
 
 
@@ -74,7 +106,7 @@ def test_the_bound_on_the_mean_covers_where_the_number_is_private():
     errors = [np.linalg.norm(one.y - Y.mean(axis=0)) for one in found]
     covered = [e <= one.bound.at() for e, one in zip(errors, found, strict=True)]
     assert np.mean(covered) >= 0.95
-    assert any(one.number.seen for one in found)
+    assert any(one.count.seen for one in found)
 
 
 def test_deviations_and_distances_are_near():
@@ -92,13 +124,13 @@ def test_heavy_tails_make_it_lower_and_what_was_taken_off_is_told():
     found = [find(Y, 3.0, seed) for seed in range(8)]
     true = Y.var(axis=0).sum()
     assert np.mean([s.variance for s in found]) < true
-    taken = np.mean([s.taken.square for s in found])
-    sd = found[0].taken.square_sd / np.sqrt(len(found))
+    taken = np.mean([s.look.bias[1] for s in found])
+    sd = found[0].look.sd[1] / np.sqrt(len(found))
     missing = true - np.mean([s.variance for s in found])
     assert taken == pytest.approx(missing, abs=0.5 * missing + 4 * sd)
 
 
-def test_pulling_to_a_ball_never_raises_a_variance(rng):
+def test_clipping_to_a_ball_never_raises_a_variance(rng):
     """What makes it a lower estimate."""
     for _ in range(50):
         Y = rng.standard_normal((100, 3)) ** 3
@@ -129,7 +161,7 @@ def test_a_wrong_bound_for_the_population_does_not_verify():
     for name, change in (("95%", 0.9), ("parts", None)):
         c = release.certificate
         if change is None:
-            c["error_bound_population"]["parts"]["excess"] = 0.0
+            c["error_bound_population"]["parts"]["clipping_bias"] = 0.0
         else:
             c["error_bound_population"][name] *= change
         assert not all(check.ok for check in Release(release.values, c).verify())
@@ -164,9 +196,7 @@ def covered(n, epsilon, draws, kind):
         found = find(vectors(n, seed=[n, seed], heavy=True), epsilon, seed)
         reach = found.bound.at()
         if kind == "population":
-            reach = population_bound(
-                found.bound, found.sampling, found.taken.far, found.number, "", Unit.RECORD
-            )["95%"]
+            reach = population_bound(found.bound, *found.sampling).at()
         hits += np.linalg.norm(found.y - center) <= reach
     return hits / draws
 
@@ -192,7 +222,7 @@ def test_sampling_along_one_axis_is_the_worst_case(d, rng):
 def beyond(d, ratio, level):
     """Most that laws of several axes have beyond the point of one axis at a level."""
     worst = along_one_axis(d, 1.0, ratio)
-    (reach,) = noise_reaches(weighted_chi2_law(worst), np.array([1.0 - level]))
+    (reach,) = noise_quantiles(weighted_chi2(worst), np.array([1.0 - level]))
     squares = reach**2 * np.array([1.0, 1.1])
     laws = [
         1.0 + ratio * np.append(np.full(m, 1.0 / m), np.zeros(d - m)) for m in {2, min(4, d), d}
@@ -266,7 +296,7 @@ def test_replayed_persons_cost_no_more_than_the_budget():
     assert transcripts(60, 2, persons=True).max() <= 1
 
 
-@pytest.mark.parametrize("query", [SpreadSum, AbsoluteSum, Histogram, ExcessSum])
+@pytest.mark.parametrize("query", [SquaredNormSum, AbsoluteSum, Histogram, ClippingBias])
 def test_a_halved_sensitivity_is_caught(monkeypatch, query):
     honest = query.sensitivity
     monkeypatch.setattr(query, "sensitivity", lambda self, adjacency: honest(self, adjacency) // 2)
@@ -281,8 +311,8 @@ def test_a_record_or_person_added_or_removed_passes(persons):
 
 
 def test_a_halved_sensitivity_is_caught_where_the_number_is_private(monkeypatch):
-    honest = SpreadSum.sensitivity
-    monkeypatch.setattr(SpreadSum, "sensitivity", lambda self, kind: honest(self, kind) // 2)
+    honest = SquaredNormSum.sensitivity
+    monkeypatch.setattr(SquaredNormSum, "sensitivity", lambda self, kind: honest(self, kind) // 2)
     with pytest.raises(Caught, match="more than its stated sensitivity"):
         transcripts(150, 5, removed=True)
 

@@ -61,9 +61,20 @@ def paid_and_lost(X, domain, **options):
         return [check for check in release.verify() if not check.ok] or None
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(st.data())
 def test_nothing_is_paid_or_a_release_comes_back(data):
+    check_extremes(data)
+
+
+@pytest.mark.audit
+@settings(max_examples=1000)
+@given(st.data())
+def test_nothing_is_paid_or_a_release_comes_back_a_thousand_times(data):
+    check_extremes(data)
+
+
+def check_extremes(data):
     k = data.draw(st.integers(1, 4), "k")
     metric = data.draw(st.sampled_from(list(CHARTS)), "metric")
     seen = metric == "logeuclid" and data.draw(st.booleans())

@@ -1,20 +1,26 @@
 """Private principal components: near the best, and told how far to trust them."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from replay import Caught, audit, datasets
 
 from spdp import Ball, EigenvalueBounds, Ledger, Release, private_pca
 from spdp.charts import chart_of
-from spdp.engines.local import HeldArray
+from spdp.domain.base import Space
+from spdp.engines.store import ArrayStore
 from spdp.errors import ParameterError, TooNoisy
 from spdp.geometry import expm, invvecd
 from spdp.privacy.account import Account
-from spdp.privacy.costs import Budget
-from spdp.queries import MomentSum
-from spdp.statistics.pca import Axes, _trusted, check_enough
+from spdp.privacy.budget import Budget
+from spdp.queries import Rows
+from spdp.queries.moments import MomentSum
+from spdp.statistics.base import Context, Settled
+from spdp.statistics.pca import PCA, _trusted, check_enough
 
 DOMAIN = Ball(20.0)
+SPACE = Space.of(chart_of("logeuclid"), DOMAIN, 4)
 OPTIONS = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN}
 SD = np.array([1.0, 0.6, 0.3, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05, 0.05])
 
@@ -30,9 +36,30 @@ def matrices(Y):
     return expm(invvecd(Y))
 
 
+class Gathered(NamedTuple):
+    """Vectors that are here already, in the place of records."""
+
+    Y: np.ndarray
+
+    def gather(self, key):
+        return ArrayStore(Rows(self.Y))
+
+
+class Found(NamedTuple):
+    """What the answers of one run say, before it is published."""
+
+    components: np.ndarray
+    variances: np.ndarray
+    covariance: np.ndarray
+    trusted: float
+
+
 def find(Y, epsilon, seed, p=3):
-    account = Account(Budget.gaussian(epsilon, 1e-6), random_state=seed)
-    return Axes(HeldArray(Y), account, DOMAIN.region(4), chart_of("logeuclid")).find(p)
+    budget = Budget.gaussian(epsilon, 1e-6)
+    account = Account(budget, random_state=seed)
+    outcome = PCA(p).run(Context(SPACE, account, Gathered(Y), Settled(budget)))
+    names = ("components", "explained_variance", "covariance")
+    return Found(*(outcome.numbers[name] for name in names), account.steps[-1].trusted)
 
 
 def captured(Y, components):
@@ -189,7 +216,7 @@ def far_minority(n, share, rng):
 
 @pytest.mark.parametrize("share", [0.05, 0.1])
 def test_the_bound_for_the_population_covers_where_a_minority_lies_far(share):
-    """Pulled to the ellipsoid it shows no variance, but its number varies."""
+    """Clipped to the ellipsoid it shows no variance, but its number varies."""
     rng, domain, hits = np.random.default_rng(1), EigenvalueBounds(0.02, 50.0), 0
     for seed in range(80):
         Y, mean = far_minority(5000, share, rng)

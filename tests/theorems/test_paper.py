@@ -1,4 +1,9 @@
-"""One test for each statement of the paper and for each of its misprints, by name."""
+"""One test for each statement of the paper and for each of its misprints, by name.
+
+Mechanisms draw from the operating system and have no seed. Two samples are tested at
+1e-4, two means at four standard errors (6e-5 and 7e-5): right code fails by chance in
+0.03 % of the runs of this file. All other samples have fixed seeds.
+"""
 
 import math
 
@@ -20,7 +25,7 @@ from spdp.geometry import (
     subtract,
     vecd,
 )
-from spdp.kernels import dimension
+from spdp.kernels.vecd import dimension
 from spdp.privacy import analytic_sigma, classical_sigma, gaussian_delta
 
 
@@ -63,7 +68,7 @@ def test_definition_2_and_corollary_1_tangent_gaussian_is_f_plus_noise(random_sp
 def test_theorem_1_distribution_of_the_privacy_loss(random_spd):
     f, g = random_spd(2, 3, seed=6, condition=2.0)
     mechanism = TangentGaussian(0.4, 0.9, 1e-3)
-    X = np.stack([mechanism.release(f).value for _ in range(1500)])
+    X = np.stack([mechanism.release(f).value for _ in range(2000)])
     var = mechanism.sigma**2
     loss = LogGaussian(f, var).logpdf(X) - LogGaussian(g, var).logpdf(X)
     law = mechanism.privacy_loss(distance_logeuclid(f, g))

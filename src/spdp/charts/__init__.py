@@ -15,14 +15,14 @@ __all__ = ["CHARTS", "LOGEUCLID", "Chart", "Component", "Product", "chart_of", "
 
 TABLE = (LogEuclidean(), LogCholesky(), OffLog(), Hermitian())
 CHARTS: dict[str, Chart] = {chart.name: chart for chart in TABLE}
-LOGEUCLID = CHARTS["logeuclid"]  # what is meant where nobody names a metric
+LOGEUCLID = CHARTS["logeuclid"]  # the default metric
 
 
 def chart_of(metric: str, reference_point: Any = None, parts: int | None = None) -> Chart:
-    """The chart of a metric, or an error that lists the metrics there are.
+    """The chart of a metric, or an error that lists all metrics.
 
-    ``reference_point`` is a public SPD matrix that the log-Euclidean metric is seen
-    from. With ``parts``, of records that are so many matrices each.
+    ``reference_point`` is a public SPD matrix by which records are whitened, for the
+    log-Euclidean metric. ``parts`` is the number of matrices in each record.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def chart_of(metric: str, reference_point: Any = None, parts: int | None = None)
     if reference_point is not None:
         if metric != LOGEUCLID.name:
             raise ParameterError(
-                f"{named('reference_point')} goes with {named('metric', LOGEUCLID.name)} only"
+                f"{named('reference_point')} needs {named('metric', LOGEUCLID.name)}"
             )
         chart = Whitened(reference_point)
     return chart if parts is None else Product(chart, parts)

@@ -1,7 +1,4 @@
-"""A chart.
-
-An isometry from matrices to R^d, which is all that privacy needs of a metric.
-"""
+"""A chart: an isometry from matrices to R^d, all that privacy needs of a metric."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
@@ -9,74 +6,72 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import REAL
 from spdp.charts.spectra import largest_eigenvalue
-from spdp.kernels import Kernels, Region, kernels_for
-from spdp.kernels.base import Array, Codes, Ints, any_unusable, code_adder, own_kernels
-from spdp.kernels.place import beside, home
+from spdp.data.batching import REAL
+from spdp.kernels import kernels_for
+from spdp.kernels.arrays import Array, Codes, Ints, to_device_of, to_host
+from spdp.kernels.base import Kernels, Region, code_adder, own_kernels
+from spdp.kernels.vecd import dimension, size_of
 
-__all__ = ["Chart", "Component", "at_center", "clip_to_ball", "diagonal_components"]
-
-
-EDGE = 1e-7  # relative distance from a region's edge that is rounding
+EDGE = 1e-7  # relative distance from a region's edge that counts as rounding
 
 
 class Component(NamedTuple):
-    """What vectors (..., d) have in a subspace, and the subspace's dimension."""
+    """The part of vectors (..., d) in a subspace, and the subspace's dimension."""
 
     v: Array
     dimension: int
 
 
 class Chart(ABC):
-    """One flat metric on k×k matrices. All but :meth:`vector` never raises for data.
+    """One flat metric on k×k matrices.
 
-    A metric needs one of these, and a kernel where speed matters: a kernels module that
-    has kernels of a chart's own offers them by its name (:func:`own_kernels`), and they
-    are taken in place of :meth:`coordinates`.
+    Only :meth:`vector` and :meth:`log_jacobian` raise errors for invalid matrices.
+    A metric needs one chart, and kernels where speed matters: where a kernels module
+    has kernels under the chart's name (:func:`own_kernels`), they are used in place of
+    :meth:`coordinates`.
 
     Attributes
     ----------
     name : str
-        What ``metric=`` calls it, and certificates.
+        Its name in ``metric=`` and in certificates.
     distance : str
-        What its distance is called in words.
+        The name of its distance in prose.
     kinds : str
-        Kinds of dtypes of the matrices it takes: real ones, unless it says otherwise.
+        Kinds of dtypes of the matrices it accepts: real ones by default.
     """
 
     name: str
     distance: str
     kinds: str = REAL
+    key: str  # identifies this chart among all others: its name by default
+    edge_kernel: str | None = None  # the fused kernel that counts records at the edge
+    log_diagonal: bool = False  # whether vectors begin with logarithms of a diagonal
     parts: int | None = None  # matrices of one record, where there are several
+    reference_point: Any = None  # public matrix that whitens records, as nested lists
 
-    @property
-    def key(self) -> str:
-        """What tells this chart from all others."""
-        return self.name
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            cls.key = cls.name
 
-    def describe(self) -> dict[str, Any]:
-        """What certificates and sums say of it, JSON-ready."""
-        return {"metric": self.name, "distance": self.distance, "parts": self.parts}
-
-    @abstractmethod
     def dimension(self, k: int) -> int:
-        """d, the dimension of the vectors of k×k matrices."""
+        """d, the dimension of the vectors of k×k matrices; k(k + 1)/2 by default."""
+        return dimension(k)
 
-    @abstractmethod
     def size(self, d: int) -> int:
         """The k whose dimension is d; 0 where there is none."""
+        return size_of(d)
 
     @abstractmethod
     def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Codes]:
-        """Vectors (m, d) of a stack, each of its matrix alone, and their status."""
+        """Vectors (m, d) of a stack, each from its matrix alone, and their status."""
 
     def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
         """Vectors (m, d) of a stack, in the region up to rounding, and their status.
 
-        An unusable matrix is the region's centre.
+        An invalid matrix becomes the region's centre.
         """
-        own = own_kernels(kernels, self.name)
+        own = own_kernels(kernels, self.key)
         Y, status = self.coordinates(X, kernels) if own is None else own.vectors(X)
         at_center(Y, status, region)
         return clip_to_ball(Y, region.center, region.radius), status
@@ -85,20 +80,25 @@ class Chart(ABC):
     def matrices(self, v: Array) -> Array:
         """Matrices (..., k, k) of :meth:`representable` vectors (..., d).
 
-        The inverse of :meth:`vectors`; in the metric's space as float64 numbers too.
+        The inverse of :meth:`vectors`. They lie in the metric's space in float64, too.
         """
+
+    def of_representable(self, v: Array) -> Array:
+        """Matrices of vectors that are known to be :meth:`representable`."""
+        return self.matrices(v)
 
     @abstractmethod
     def representable(self, v: Array) -> Array:
-        """The vector, or the nearest one whose matrix float64 numbers can hold."""
+        """The vector, or one near it whose matrix float64 numbers can hold."""
 
     @abstractmethod
     def vector(self, M: Any) -> Array:
         """Vectors (..., d) of matrices, or an error that names the invalid one."""
 
-    @abstractmethod
     def ball(self, center: Array | None, radius: float, k: int) -> Region:
         """Region of the ball around a vector (the identity's when None)."""
+        at = np.zeros(self.dimension(k)) if center is None else center
+        return Region(-np.inf, np.inf, at, radius)
 
     @abstractmethod
     def bounded(self, low: float, high: float, k: int) -> Region:
@@ -121,9 +121,9 @@ class Chart(ABC):
         """
 
     def project(self, v: Array, region: Region) -> Array:
-        """A point of the (convex) region, as near to each of its points as the vector.
+        """A point of the (convex) region, no farther from any of its points than v is.
 
-        That is all a noisy result needs: it is brought no farther from the true one.
+        A noisy result is thus brought no farther from the true one.
         """
         return clip_to_ball(v, region.center, region.radius)
 
@@ -134,21 +134,33 @@ class Chart(ABC):
 
     def edge_count(self, Y: Array, region: Region, kernels: Kernels) -> int:
         """How many records lie at the region's edge."""
-        seen = home(Y)
-        return int(np.count_nonzero(self.at_edge(seen, region, kernels_for(seen))))
+        if whole := kernels.FUSED.get(self.edge_kernel or ""):
+            return int(whole(Y, region, self.size(Y.shape[1]), EDGE))
+        if type(Y) is not np.ndarray:
+            Y, kernels = to_host(Y), kernels_for()
+        return int(np.count_nonzero(self.at_edge(Y, region, kernels)))
 
     def components(self, v: Array) -> list[Component]:
-        """Vectors (..., d) taken apart into orthogonal components of one kind each.
+        """Vectors (..., d) split into orthogonal components of one kind each.
 
-        Estimates may be shrunk component by component. Where the first of them has one
-        dimension it is the overall scale of the matrices, which a domain's centre gets
-        wrong most.
+        Estimates may be shrunk component by component. A first component of one
+        dimension is the overall scale of the matrices, in which a domain's centre is
+        often wrong. Where vectors begin with logarithms of a diagonal, components are
+        their mean, their deviations from it, and all other coordinates.
         """
-        return [Component(v, v.shape[-1])]
+        d = v.shape[-1]
+        k = self.size(d) if self.log_diagonal else 0
+        if k < 2:
+            return [Component(v, d)]
+        trace, diagonal, rest = np.zeros_like(v), np.zeros_like(v), v.copy()
+        trace[..., :k] = v[..., :k].mean(axis=-1, keepdims=True)
+        diagonal[..., :k] = v[..., :k] - trace[..., :k]
+        rest[..., :k] = 0.0
+        return [Component(trace, 1), Component(diagonal, k - 1), Component(rest, d - k)]
 
     def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
         """Lattice points of a stack in a region."""
-        own = own_kernels(kernels, self.name)
+        own = own_kernels(kernels, self.key)
         if own is not None:
             return own.encode(X, region)
         Y, status = self.vectors(X, region, kernels)
@@ -156,49 +168,29 @@ class Chart(ABC):
 
     def lattice_sum(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
         """Sum of :meth:`encode`."""
-        own = own_kernels(kernels, self.name)
+        own = own_kernels(kernels, self.key)
         if own is not None:
             return own.lattice_sum(X, region)
         q, status = self.encode(X, region, kernels)
-        return home(q.sum(axis=0)), status
+        return to_host(q.sum(axis=0)), status
 
     def add_codes(
-        self,
-        X: NDArray[Any],
-        region: Region,
-        kernels: Kernels,
-        rows: NDArray[np.intp],
-        out: Ints,
+        self, X: NDArray[Any], region: Region, kernels: Kernels, rows: NDArray[np.intp], out: Ints
     ) -> Codes:
-        """Add :meth:`encode` of record i to row rows[i] of ``out``; to none for -1."""
+        """Add :meth:`encode` of record i to row rows[i] of ``out``; -1 adds nowhere."""
         adder = code_adder(kernels, self.key)
         if adder is not None:
             return adder(X, region, rows, out)
         q, status = self.encode(X, region, kernels)
         some = rows >= 0
-        kernels_for().add_rows(home(q)[some], rows[some], out)
+        kernels_for().add_rows(to_host(q)[some], rows[some], out)
         return status
 
 
-def diagonal_components(v: Array, k: int) -> list[Component]:
-    """Components of vectors that begin with logarithms of a diagonal of k numbers.
-
-    Their trace, the traceless diagonal, and the rest.
-    """
-    d = v.shape[-1]
-    if k < 2:
-        return [Component(v, d)]
-    trace, diagonal, rest = np.zeros_like(v), np.zeros_like(v), v.copy()
-    trace[..., :k] = v[..., :k].mean(axis=-1, keepdims=True)
-    diagonal[..., :k] = v[..., :k] - trace[..., :k]
-    rest[..., :k] = 0.0
-    return [Component(trace, 1), Component(diagonal, k - 1), Component(rest, d - k)]
-
-
 def at_center(Y: Array, status: Codes, region: Region) -> Array:
-    """``Y`` with unusable records moved to the region's centre, in place."""
-    if any_unusable(status):
-        Y[np.flatnonzero(status)] = beside(region.center, Y)
+    """``Y`` with invalid records moved to the region's centre, in place."""
+    if len(status) and status.max():
+        Y[np.flatnonzero(status)] = to_device_of(region.center, Y)
     return Y
 
 
@@ -207,7 +199,7 @@ def clip_to_ball(Y: Array, center: Array, radius: float) -> Array:
 
     A vector too long for float64 numbers becomes the centre.
     """
-    at = beside(center, Y)
+    at = center if type(Y) is np.ndarray else to_device_of(center, Y)
     Z = Y - at
     with np.errstate(over="ignore"):
         norm = np.sqrt((Z * Z).sum(axis=-1, keepdims=True))

@@ -20,14 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import NUMBERS, matrix_stack
 from spdp.charts.base import Chart, Component
 from spdp.charts.logeuclid import LogEuclidean, clamped
-from spdp.hermitian import doubled, hermitian_logm
-from spdp.kernels import Kernels, Region, dimension
-from spdp.kernels.base import SQRT2, Array, Codes, Ints, compose, invvecd, upper_triangle, vecd
-
-__all__ = ["Hermitian"]
+from spdp.data.batching import NUMBERS, matrix_stack
+from spdp.geometry.factors import doubled, hermitian_logm
+from spdp.kernels.arrays import Array, Codes, Ints
+from spdp.kernels.base import Kernels, Region
+from spdp.kernels.vecd import SQRT2, compose, dimension, invvecd, upper_triangle, vecd
 
 
 class Hermitian(LogEuclidean):
@@ -36,6 +35,7 @@ class Hermitian(LogEuclidean):
     name = "hermitian"
     distance = "log-Euclidean (Hermitian)"
     kinds = NUMBERS
+    edge_kernel = None
     pairs = 2
 
     def dimension(self, k: int) -> int:
@@ -83,9 +83,6 @@ class Hermitian(LogEuclidean):
     def extremes(self, Y: Array, kernels: Kernels) -> tuple[Array, Array]:
         w, _, _ = kernels.eigh(doubled(self.unfold(Y)))
         return w[:, 0], w[:, -1]
-
-    def edge_count(self, Y: Array, region: Region, kernels: Kernels) -> int:
-        return Chart.edge_count(self, Y, region, kernels)
 
     def components(self, v: Array) -> list[Component]:
         """Trace, traceless diagonal, real and imaginary parts off the diagonal."""

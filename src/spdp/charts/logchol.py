@@ -4,8 +4,8 @@ The distance is that of the factors, with logarithms on their diagonals,
 
     ρ(X, Y)² = Σ_i (ln L_ii − ln K_ii)² + Σ_{i>j} (L_ij − K_ij)²,   X = LLᵀ, Y = KKᵀ,
 
-and needs no eigenvalues. It depends on the order of rows and columns, and on their
-units in another way than the log-Euclidean one.
+and needs no eigenvalues. It depends on the order of rows and columns, and depends on
+their units in another way than the log-Euclidean distance does.
 
 References
 ----------
@@ -19,15 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.charts.base import Chart, Component, diagonal_components
+from spdp.charts.base import Chart
 from spdp.charts.spectra import largest_eigenvalue, trace_ball
-from spdp.cholesky import factor_of, square, vector_of
 from spdp.geometry import log_cholesky
-from spdp.kernels import Kernels, Region, Status, dimension, size_of
-from spdp.kernels.base import Array, Codes, rank_tolerance, rounding, working_dtype
+from spdp.geometry.factors import factor_of, square, vector_of
+from spdp.kernels.arrays import Array, Codes
+from spdp.kernels.base import Kernels, Region, Status, rank_tolerance, rounding, working_dtype
 from spdp.kernels.reference import LN2, blocks, prepare
-
-__all__ = ["LogCholesky"]
+from spdp.kernels.vecd import dimension, size_of
 
 LARGEST_LOG = 350.0  # ln L_ii beyond ±350 leave the range of float64 as squares
 LARGEST_ENTRY = 1e150  # of L below its diagonal, likewise
@@ -38,12 +37,7 @@ class LogCholesky(Chart):
 
     name = "logchol"
     distance = "log-Cholesky"
-
-    def dimension(self, k: int) -> int:
-        return dimension(k)
-
-    def size(self, d: int) -> int:
-        return size_of(d)
+    log_diagonal = True  # of the factor
 
     def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Codes]:
         m, k = X.shape[:2]
@@ -78,10 +72,6 @@ class LogCholesky(Chart):
         """LLᵀ, positive definite in float64 whatever v is."""
         return square(factor_of(self.representable(v)))
 
-    def ball(self, center: Array | None, radius: float, k: int) -> Region:
-        at = np.zeros(dimension(k)) if center is None else center
-        return Region(-np.inf, np.inf, at, radius)
-
     def bounded(self, low: float, high: float, k: int) -> Region:
         r"""The ball around √(low·high)·I of squared radius
 
@@ -111,10 +101,6 @@ class LogCholesky(Chart):
         center[:k] = 0.5 * t
         return Region(-np.inf, np.inf, center, sqrt(0.25 * r * r + trace - k * low))
 
-    def components(self, v: Array) -> list[Component]:
-        """Log-determinant, the rest of the diagonal, the factor below it."""
-        return diagonal_components(v, self.size(v.shape[-1]))
-
     def log_jacobian(self, M: Any) -> Any:
         r"""ln J, 1/J = 2^(k + k(k−1)/4)·Π_i L_ii^(k+2−i), i from 1.
 
@@ -131,7 +117,7 @@ def factor_vectors(X: NDArray[Any]) -> tuple[Array, Codes]:
 
     A pivot that is zero up to the rounding of the stored entries counts as their eps
     times the largest entry, as the record is about to be clipped; one that is negative
-    beyond :func:`rank_tolerance` makes the matrix unusable. Columns are eliminated
+    beyond :func:`rank_tolerance` makes the matrix invalid. Columns are eliminated
     entry by entry, so that no matrix is rounded by its place among the others.
     """
     k = X.shape[1]

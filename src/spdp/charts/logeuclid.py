@@ -1,22 +1,22 @@
 r"""The log-Euclidean metric: y = vecd Logm X, ρ(X, Y) = ‖Logm X − Logm Y‖_F."""
 
+from functools import lru_cache
 from math import isfinite, log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.charts.base import EDGE, Chart, Component, at_center, clip_to_ball, diagonal_components
+from spdp.charts.base import EDGE, Chart, at_center, clip_to_ball
 from spdp.charts.spectra import largest_eigenvalue, trace_ball
-from spdp.geometry import logm, vecd
-from spdp.kernels import Kernels, Region, dimension, kernels_for, size_of
-from spdp.kernels.base import Array, Codes, Ints, compose, fused, invvecd, upper_triangle
-from spdp.kernels.base import vecd as vecd_exact
-
-__all__ = ["LogEuclidean", "clamped", "spread_of"]
+from spdp.geometry import logm
+from spdp.kernels import kernels_for
+from spdp.kernels.arrays import Array, Codes, Ints
+from spdp.kernels.base import Kernels, Region
+from spdp.kernels.vecd import compose, invvecd, upper_triangle, vecd
 
 LARGEST_LOG = 700.0  # log-eigenvalues beyond ±700 leave the range of float64
-ALONE = 48  # size from which one matrix is faster by LAPACK than beside empty lanes
+ALONE = 1176  # d of 48×48: from here LAPACK is faster for one matrix than SIMD lanes
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -30,17 +30,13 @@ class LogEuclidean(Chart):
 
     name = "logeuclid"
     distance = "log-Euclidean"
+    edge_kernel: str | None = "edge_count"
+    log_diagonal = True
     pairs = 1  # coordinates of an entry above the diagonal
-
-    def dimension(self, k: int) -> int:
-        return dimension(k)
-
-    def size(self, d: int) -> int:
-        return size_of(d)
 
     def fold(self, S: NDArray[Any]) -> Array:
         """Vectors of logarithms, of the same norm."""
-        return vecd_exact(S)
+        return vecd(S)
 
     def unfold(self, v: Array) -> NDArray[Any]:
         """Logarithms of vectors, the inverse of :meth:`fold`."""
@@ -78,7 +74,7 @@ class LogEuclidean(Chart):
         return kernels.lattice_sum(X, region)
 
     def vector(self, M: Any) -> Array:
-        return vecd(logm(M))
+        return self.fold(logm(M))
 
     def representable(self, v: Array) -> Array:
         """Log-eigenvalues clamped to ±700, and to a spread that float64 resolves.
@@ -86,7 +82,7 @@ class LogEuclidean(Chart):
         A matrix of float64 numbers resolves eigenvalues down to about k·2⁻⁵² of the
         largest. Most vectors are far from both limits and are returned as they are.
         """
-        if np.vdot(v, v) <= (0.5 * spread_of(self.size(v.shape[-1]))) ** 2:
+        if np.vdot(v, v) <= _surely(self, v.shape[-1]):
             return v  # no eigenvalue exceeds the norm
         S = self.unfold(v)
         w = np.linalg.eigvalsh(S)
@@ -97,16 +93,14 @@ class LogEuclidean(Chart):
 
     def matrices(self, v: Array) -> Array:
         """Expm(invvecd v), positive definite in float64 whatever v is."""
-        if v.ndim == 1 and self.size(len(v)) >= ALONE:
+        if v.ndim == 1 and len(v) >= ALONE:
             w, V = np.linalg.eigh(invvecd(v))
             return np.asarray(compose(V, np.exp(clamped(w))))
-        S = invvecd(self.representable(v))
-        E, _ = kernels_for(S).expm(S.reshape(-1, *S.shape[-2:]))
-        return E.reshape(S.shape)
+        return _exponential(self.representable(v))
 
-    def ball(self, center: Array | None, radius: float, k: int) -> Region:
-        at = np.zeros(self.dimension(k)) if center is None else center
-        return Region(-np.inf, np.inf, at, radius)
+    def of_representable(self, v: Array) -> Array:
+        small = type(self) is LogEuclidean and v.ndim == 1 and len(v) < ALONE
+        return _exponential(v) if small else self.matrices(v)
 
     def bounded(self, low: float, high: float, k: int) -> Region:
         """The ball around √(low·high)·I of radius (√k/2)·ln(high/low)."""
@@ -115,10 +109,6 @@ class LogEuclidean(Chart):
         center[:k] = 0.5 * (log_low + log_high)
         radius = 0.5 * float(np.sqrt(k)) * (log_high - log_low)
         return Region(log_low, log_high, center, radius)
-
-    def components(self, v: Array) -> list[Component]:
-        """Trace, traceless diagonal, off-diagonal part."""
-        return diagonal_components(v, self.size(v.shape[-1]))
 
     def log_jacobian(self, M: Any) -> Any:
         r"""ln J, J(X) = (1/det X)·Π_{i<j} (ln λ_i − ln λ_j)/(λ_i − λ_j).
@@ -153,17 +143,12 @@ class LogEuclidean(Chart):
             slack = EDGE * (region.log_high - region.log_low)
             low, high = region.log_low + slack, region.log_high - slack
             # no eigenvalue is further from the centre's than the norm says (Weyl)
-            least, most = self.extremes(region.center[None], kernels)
-            room = min(float(least[0]) - low, high - float(most[0])) - slack
+            middle = float(region.center[0])  # the centre of an interval is a multiple of I
+            room = min(middle - low, high - middle) - slack
             near = np.flatnonzero(norms >= room)
             lowest, highest = self.extremes(Y[near], kernels)
             edge[near] |= (lowest <= low) | (highest >= high)
         return np.asarray(edge)
-
-    def edge_count(self, Y: Array, region: Region, kernels: Kernels) -> int:
-        if whole := fused(kernels, "edge_count"):
-            return int(whole(Y, region, self.size(Y.shape[1]), EDGE))
-        return super().edge_count(Y, region, kernels)
 
     def project(self, v: Array, region: Region) -> Array:
         """Log-eigenvalues clipped to the interval, then the vector to the ball.
@@ -187,13 +172,27 @@ class LogEuclidean(Chart):
         Around t·I, the centre of every region with an interval, the farthest of them
         have all k log-eigenvalues at the end of the interval that is farther from t.
         """
+        if not isfinite(region.log_low):
+            return True
         t, k = float(region.center[0]), self.size(len(region.center))
         farthest = max(region.log_high - t, t - region.log_low)
         return k * farthest * farthest > (region.radius * (1.0 + 1e-12)) ** 2
 
 
+def _exponential(v: Array) -> Array:
+    S = invvecd(v)
+    E, _ = kernels_for(S).expm(S.reshape(-1, *S.shape[-2:]))
+    return E.reshape(S.shape)
+
+
+@lru_cache(maxsize=256)
+def _surely(chart: LogEuclidean, d: int) -> float:
+    """Squared length up to which every vector is representable."""
+    return (0.5 * spread_of(chart.size(d))) ** 2
+
+
 def spread_of(k: int) -> float:
-    """Of log-eigenvalues that a k×k matrix of float64 numbers resolves."""
+    """Spread of log-eigenvalues that a k×k matrix of float64 numbers resolves."""
     return -log(8.0 * k * EPS)
 
 

@@ -9,7 +9,7 @@ every vector is a correlation matrix.
 *Records.* Each is divided by its own standard deviations first, X_ij/√(X_ii·X_jj), so a
 covariance matrix counts as its correlation matrix, and a diagonal that is one up to
 rounding is made one. That depends on the record alone. A record with a diagonal
-entry that is not positive has no correlations and is unusable.
+entry that is not positive has no correlations and is invalid.
 
 References
 ----------
@@ -24,16 +24,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import matrix_stack
 from spdp.charts.base import Chart, Component
 from spdp.charts.spectra import trace_ball
-from spdp.correlation import above, correlation_of, correlations, hollow
+from spdp.data.batching import matrix_stack
 from spdp.errors import ParameterError
 from spdp.geometry import logm, off_log
-from spdp.kernels import Kernels, Region, Status
-from spdp.kernels.base import SQRT2, Array, Codes, upper_triangle
-
-__all__ = ["OffLog"]
+from spdp.geometry.factors import above, correlation_of, correlations, hollow
+from spdp.kernels.arrays import Array, Codes
+from spdp.kernels.base import Kernels, Region, Status
+from spdp.kernels.vecd import SQRT2, upper_triangle
 
 AGREES = 1e-9  # distance of a matrix from its vector that is rounding, over its size
 
@@ -63,9 +62,9 @@ class OffLog(Chart):
     def representable(self, v: Array) -> Array:
         """The vector itself, unless no matrix of float64 numbers has it.
 
-        *Certified.* What :meth:`matrices` makes of v is a correlation matrix, whatever
-        became of the iteration, and its own vector is known: where that is farther from
-        v than rounding, it is what is returned.
+        *Certified.* :meth:`matrices` makes a correlation matrix of v, whether or not
+        its iteration converged, and the vector of that matrix is computed here. Where
+        it is farther from v than rounding, it is returned in place of v.
         """
         own = above(logm(self.matrices(v)))
         gap = np.sqrt(((own - v) ** 2).sum(axis=-1, keepdims=True))
@@ -73,14 +72,13 @@ class OffLog(Chart):
         return np.where(gap <= AGREES * size, v, own)
 
     def matrices(self, v: Array) -> Array:
-        """Those of :func:`~spdp.correlation.correlation_of`: total, whatever v."""
+        """Matrices by :func:`~spdp.geometry.factors.correlation_of`, for every v."""
         return correlation_of(np.asarray(v, dtype=np.float64), self.size(v.shape[-1]))
 
     def ball(self, center: Array | None, radius: float, k: int) -> Region:
         if k < 2:
             raise ParameterError("a correlation matrix has at least 2 rows: the records are 1×1")
-        at = np.zeros(self.dimension(k)) if center is None else center
-        return Region(-np.inf, np.inf, at, radius)
+        return super().ball(center, radius, k)
 
     def bounded(self, low: float, high: float, k: int) -> Region:
         """The smaller of (√k/2)·ln(high/low) and the radius of :meth:`traced`."""
@@ -95,15 +93,13 @@ class OffLog(Chart):
         :func:`spdp.charts.spectra.trace_ball`: the trace of C is k, no more.
         """
         if trace < k:
-            raise ParameterError(
-                f"{k}×{k} correlation matrices have trace {k}; none has at most {trace:g}"
-            )
+            raise ParameterError(f"{k}×{k} correlations have trace {k}, not at most {trace:g}")
         return self.ball(None, trace_ball(low, float(k), k)[1], k)
 
     def components(self, v: Array) -> list[Component]:
-        """What all entries share, what the rows add (H_ij = a_i + a_j), and the rest.
+        """The mean of all entries, the rows' effects (H_ij = a_i + a_j), and the rest.
 
-        These are the parts that a permutation of rows and columns keeps apart.
+        A permutation of rows and columns maps each of these subspaces to itself.
         """
         d = v.shape[-1]
         k = self.size(d)

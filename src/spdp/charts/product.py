@@ -12,17 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.charts.base import Chart, Component
-from spdp.kernels import Kernels, Region
-from spdp.kernels.base import Array, Codes, Ints
-
-__all__ = ["Product"]
+from spdp.kernels.arrays import Array, Codes
+from spdp.kernels.base import Kernels, Region
 
 
 class Product(Chart):
     """Records (p, k, k) in the metric of ``base``, p of them at a time.
 
-    Every matrix is forced into the domain on its own; one that is unusable is its
-    centre, and the others of that record stay as they are.
+    Every matrix is clipped to the domain on its own. An invalid matrix becomes its
+    centre; the other matrices of that record are not affected.
     """
 
     parts: int
@@ -30,13 +28,7 @@ class Product(Chart):
     def __init__(self, base: Chart, parts: int) -> None:
         self.base, self.parts = base, parts
         self.name, self.distance, self.kinds = base.name, base.distance, base.kinds
-
-    @property
-    def key(self) -> str:
-        return f"{self.base.key}×{self.parts}"
-
-    def describe(self) -> dict[str, Any]:
-        return {**self.base.describe(), "parts": self.parts}
+        self.key, self.reference_point = f"{base.key}×{parts}", base.reference_point
 
     def dimension(self, k: int) -> int:
         return self.parts * self.base.dimension(k)
@@ -53,14 +45,6 @@ class Product(Chart):
         Y, status = self.base.vectors(flat, self.one(region), kernels)
         return Y.reshape(len(X), -1), _any(status, len(X))
 
-    def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
-        Y, status = self.vectors(X, region, kernels)
-        return kernels.encode_vectors(Y, region.center, region.radius), status
-
-    def lattice_sum(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
-        q, status = self.encode(X, region, kernels)
-        return q.sum(axis=0), status
-
     def matrices(self, v: Array) -> Array:
         return self.base.matrices(self._cut(v))
 
@@ -68,7 +52,7 @@ class Product(Chart):
         return self.base.representable(self._cut(v)).reshape(v.shape)
 
     def vector(self, M: Any) -> Array:
-        """Of (..., p, k, k); a single matrix stands for p equal ones."""
+        """Vectors of (..., p, k, k); a single matrix stands for p equal ones."""
         V = self.base.vector(M)
         if np.ndim(M) == 2:
             V = np.tile(V, (self.parts, 1))
@@ -122,5 +106,5 @@ class Product(Chart):
 
 
 def _any(status: Codes, m: int) -> Codes:
-    """Status of records from that of their matrices."""
+    """Status of records from the status of their matrices."""
     return np.asarray(status.reshape(m, -1).max(axis=1, initial=0))

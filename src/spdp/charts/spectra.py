@@ -26,7 +26,7 @@ eigenvalues are equal, and if there are p of them, they are m_p. Every such spec
 feasible, so the maximum over p is r(t)², no more and no less. ∎
 
 For other charts: any bound of the form ‖y‖ ≤ ‖ln l − t‖ (off-log coordinates: the
-projection kills tI) takes its radius from :func:`trace_ball`.
+projection takes tI to zero) takes its radius from :func:`trace_ball`.
 """
 
 from math import sqrt
@@ -34,11 +34,9 @@ from math import sqrt
 import numpy as np
 
 from spdp.errors import ParameterError, named
-from spdp.kernels.base import Array
+from spdp.kernels.arrays import Array
 
-__all__ = ["extreme_spectra", "largest_eigenvalue", "spread_from", "trace_ball"]
-
-SLACK = 1e-9  # relative, of the radius
+SLACK = 1e-9  # added to the radius, relative
 EPS = float(np.finfo(np.float64).eps)
 
 

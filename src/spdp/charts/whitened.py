@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from spdp.charts.logeuclid import EPS, LARGEST_LOG, LogEuclidean, clamped, spread_of
 from spdp.errors import ParameterError, named
 from spdp.geometry import expm, logm
-from spdp.kernels import Kernels, Region, Status
-from spdp.kernels.base import Array, Codes, Ints, compose, invvecd, symmetric, vecd
+from spdp.kernels.arrays import Array, Codes, Ints
+from spdp.kernels.base import Kernels, Region, Status
 from spdp.kernels.reference import LN2, prepare
-
-__all__ = ["Whitened"]
+from spdp.kernels.vecd import compose, invvecd, symmetric, vecd
 
 FAR = 4.0 * LARGEST_LOG  # log-eigenvalues beyond this lie out of range from any point
 
@@ -37,9 +36,7 @@ class Whitened(LogEuclidean):
     def __init__(self, point: Any) -> None:
         L = logm(point)
         if L.ndim != 2:
-            raise ParameterError(
-                f"{named('reference_point')} has shape {L.shape}; expected one (k, k)"
-            )
+            raise ParameterError(f"{named('reference_point')} has shape {L.shape}; expected (k, k)")
         w = np.asarray(np.linalg.eigvalsh(L), dtype=np.float64)
         if (clamped(w) != w).any():
             low, high = (f"1e{x / log(10.0):.0f}" for x in (w[0], w[-1]))
@@ -49,24 +46,20 @@ class Whitened(LogEuclidean):
                 "point's diagonal"
             )
         self.point = np.array(point, dtype=np.float64)
+        self.reference_point = self.point.tolist()
+        digest = hashlib.sha256(np.ascontiguousarray(self.point, "<f8").tobytes()).hexdigest()
+        self.key = f"{self.name} seen from {digest[:16]}"
         self.log_size = float(w[-1])  # ln ‖C‖
         self.log_ratio = float(w[0] - w[-1])  # ln of the smallest eigenvalue over ‖C‖
         # of C/‖C‖: no product of these leaves float64
         half = 0.5 * (L - self.log_size * np.eye(len(L)))
         self.root, self.inverse_root = expm(half), expm(-half)
 
-    @property
-    def key(self) -> str:
-        digest = hashlib.sha256(np.ascontiguousarray(self.point, "<f8").tobytes()).hexdigest()
-        return f"{self.name} seen from {digest[:16]}"
-
-    def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "reference_point": self.point.tolist()}
-
     def whiten(self, X: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
-        """Whitened matrices in the dtype of X, and what is wrong with those of X.
+        """Whitened matrices in the dtype of X, and the status of the matrices of X.
 
-        Symmetry is judged, and established, before: whitening would magnify rounding.
+        Matrices are checked and made symmetric before whitening, which would magnify
+        the rounding of their entries.
         """
         self._check(X.shape[-1])
         A, exponent, _, status = prepare(X)
@@ -82,25 +75,22 @@ class Whitened(LogEuclidean):
             size = len(self.point)
             raise ParameterError(f"the reference point is {size}×{size}, the records are {k}×{k}")
 
-    def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
+    def _of_whitened(self, work: Any, X: NDArray[Any], *more: Any) -> tuple[Any, Codes]:
         B, before = self.whiten(X)
-        Y, status = super().vectors(B, region, kernels)
-        return Y, np.where(before, before, status)
+        result, status = work(B, *more)
+        return result, np.where(before, before, status)
+
+    def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
+        return self._of_whitened(super().vectors, X, region, kernels)
 
     def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Codes]:
-        B, before = self.whiten(X)
-        Y, status = super().coordinates(B, kernels)
-        return Y, np.where(before, before, status)
+        return self._of_whitened(super().coordinates, X, kernels)
 
     def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
-        B, before = self.whiten(X)
-        q, status = super().encode(B, region, kernels)
-        return q, np.where(before, before, status)
+        return self._of_whitened(super().encode, X, region, kernels)
 
     def lattice_sum(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
-        B, before = self.whiten(X)
-        total, status = super().lattice_sum(B, region, kernels)
-        return total, np.where(before, before, status)
+        return self._of_whitened(super().lattice_sum, X, region, kernels)
 
     def vector(self, M: Any) -> Array:
         logm(M)  # raises, naming the matrix, for what is not SPD

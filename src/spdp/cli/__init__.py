@@ -1,54 +1,51 @@
 """The command line.
 
-An error is one line on standard error, and a traceback only with ``--debug``. Whatever
-is heavy is imported inside the commands, so that ``spdp --help`` answers at once.
+An error is one line on standard error; ``--debug`` shows a traceback. A command's
+module is imported when the command is called, so that ``spdp --help`` answers at once.
 """
 
 import io
 import sys
 import warnings
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from spdp.cli import (
-    demo,
-    describe,
-    ledger,
-    mean,
-    paper,
-    plan,
-    reference,
-    report,
-    stats,
-    sums,
-    verify,
-)
-from spdp.cli.examples import group, register
-from spdp.cli.spelling import EXIT_CODES, UsageError, exit_code, in_words, printable
-from spdp.errors import DataWarning, Hopeless
+from spdp.cli.commands import LazyGroup, group
+from spdp.cli.errors import EXIT_CODES, UsageError, exit_code, in_words, printable
+from spdp.errors import DataWarning, UninformativeRelease
 
 __all__ = ["app", "main"]
 
+# Where each command is, and its help until it is loaded.
+COMMANDS = {
+    "mean": ("statistics:mean", "Release the private Fréchet mean of the matrices in files."),
+    "plan": ("plan:plan", "Show how accurate a release would be; no data is needed."),
+    "reference": ("data:reference", "Summarise public data, for --reference."),
+    "sum": ("sums:sum_", "Add up a site's records exactly, for a trusted curator."),
+    "merge": ("sums:merge", "Merge sum files and release the mean of all their records."),
+    "verify": ("check:verify", "Check that a release was not edited, and recompute its numbers."),
+    "report": ("check:report", "Write a page about a saved release."),
+    "demo": ("demo:demo", "Release a private mean of handwritten digits, as an example."),
+    "describe": ("data:describe", "Turn images into covariance descriptors, ready for spdp mean."),
+    "reproduce": ("demo:reproduce", "Re-run the paper's experiments."),
+    "ledger": ("ledger:app", "Manage the ledger of a dataset's privacy budget."),
+    "stats": ("statistics:stats", "Release other statistics than the mean."),
+}
+
+
+class _Commands(LazyGroup):
+    late = {name: f"spdp.cli.{place}" for name, (place, _) in COMMANDS.items()}  # noqa: RUF012
+
+
 app = group(
     "Publish means and other statistics of SPD matrices with a differential-privacy guarantee.",
+    add_completion=True,
     epilog=EXIT_CODES,
+    cls=_Commands,
 )
-register(
-    app,
-    mean.mean,
-    plan.plan,
-    reference.reference,
-    sums.sum_,
-    sums.merge,
-    verify.verify,
-    report.report,
-    demo.demo,
-    describe.describe,
-    paper.reproduce,
-)
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(stats.app, name="stats")
+for _name, (_, _help) in COMMANDS.items():
+    app.command(_name, help=_help)(lambda: None)
 
 _debug = False
 
@@ -60,7 +57,7 @@ def _show_version(wanted: bool) -> None:
 
 
 def _version() -> str:
-    """The version, and the kernels that work here: the compiled ones, or NumPy's."""
+    """The version, and the kernels in use: the compiled ones, or NumPy's."""
     from spdp import __version__
     from spdp.kernels import backend, instruction_set
 
@@ -70,16 +67,14 @@ def _version() -> str:
 @app.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
-    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback on errors.")] = False,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            is_eager=True,
-            callback=_show_version,
-            help="Show the version and the kernels.",
-        ),
-    ] = False,
+    debug: bool = typer.Option(False, "--debug", help="Show a traceback on errors."),
+    version: bool = typer.Option(
+        False,
+        "--version",
+        is_eager=True,
+        callback=_show_version,
+        help="Show the version and the kernels.",
+    ),
 ) -> None:
     global _debug
     _debug = debug
@@ -102,7 +97,7 @@ def main() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("always", DataWarning)
             if "--json" not in sys.argv:  # the table's row "worth" says so
-                warnings.simplefilter("ignore", Hopeless)
+                warnings.simplefilter("ignore", UninformativeRelease)
             warnings.showwarning = _warn
             code = app(standalone_mode=False)
     except Exception as error:

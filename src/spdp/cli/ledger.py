@@ -4,21 +4,25 @@ import csv
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
+from rich import box
+from rich.table import Table
 
 from spdp.cli import options
-from spdp.cli.examples import group, register
-from spdp.cli.output import Output, console, present, print_json, say
-from spdp.cli.records import FileOptions, name_of
-from spdp.cli.spelling import printable
+from spdp.cli.commands import group, register
+from spdp.cli.errors import printable
+from spdp.cli.output import Output, console, name_of, present, print_json, say
+from spdp.cli.records import FileOptions
 from spdp.errors import LedgerError
-
-__all__ = ["app"]
+from spdp.ledger import Ledger
+from spdp.ledger import text as words
+from spdp.release import Release
+from spdp.rendering.figures import ledger_picture
 
 BAR = 40  # characters
-COLUMNS = {  # of an exported history: what they are called in the ledger, and here
+COLUMNS = {  # of an exported history: names in the ledger, and in the CSV
     "id": "entry",
     "created": "time",
     "label": "label",
@@ -28,36 +32,32 @@ COLUMNS = {  # of an exported history: what they are called in the ledger, and h
     "unit": "unit",
     "state": "state",
 }
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell starts that a spreadsheet would run
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of what a spreadsheet would run
 
-app = group("Keep the account of a dataset's privacy budget.")
-File = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file.")]
+app = group("Manage the ledger of a dataset's privacy budget.")
+FILE = typer.Argument(..., metavar="LEDGER", help="The ledger's file.")
 
 
 def create(
-    ledger: File,
-    epsilon: Annotated[float, typer.Option(metavar="ε", help="Total privacy loss ε.")],
-    delta: Annotated[float, typer.Option(metavar="δ", help="Total privacy slack δ.")],
+    ledger: Path = FILE,
+    epsilon: float = options.option("Total privacy loss ε.", default=..., metavar="ε"),
+    delta: float = options.option("Privacy parameter δ.", default=..., metavar="δ"),
 ) -> None:
     """Create a ledger with its total budget."""
-    from spdp.privacy.ledger import Ledger
-
     if os.path.lexists(ledger):
         raise LedgerError(f"{ledger}: exists already; a ledger is created once")
     Ledger(ledger, epsilon=epsilon, delta=delta)
     say(f"created {ledger}: ε = {epsilon:g}, δ = {delta:g}")
 
 
-def show(ledger: File, plot: options.Plot = None, as_json: options.Json = False) -> None:
+def show(
+    ledger: Path = FILE, plot: Path | None = options.PLOT, as_json: bool = options.JSON
+) -> None:
     """Show the budget, what was spent and what is left."""
-    from spdp.privacy.ledger_words import state_of
-
     account = options.open_ledger(ledger)
     if plot is not None:
-        from spdp.report import ledger_picture
-
-        ledger_picture(plot, account.history(), account.epsilon, account.delta)
-    state = state_of(account)
+        ledger_picture(plot, words.spent_over_time(account), account.epsilon, account.delta)
+    state = words.state_of(account)
     if as_json:
         print_json(state)
         return
@@ -67,51 +67,41 @@ def show(ledger: File, plot: options.Plot = None, as_json: options.Json = False)
 
 
 def _show(file: Path, state: dict[str, Any]) -> None:
-    from rich.table import Table
-
-    from spdp.privacy.ledger_words import share_spent, statement
-
     table = Table(show_header=False, title=printable(file), title_justify="left")
-    for name, fact in statement(state).items():
+    for name, fact in words.statement(state).items():
         table.add_row(name, fact)
     for act in state["acts"]:
         table.add_row(printable(act["created"][:10]), printable(act["what"]))
     console().print(table)
-    share = share_spent(state)
+    share = words.share_spent(state)
     full = round(BAR * share)
     say(f"{'█' * full}{'░' * (BAR - full)} {share:.0%} of ε")
 
 
-def history(ledger: File, as_json: options.Json = False) -> None:
+def history(ledger: Path = FILE, as_json: bool = options.JSON) -> None:
     """List the releases."""
     account = options.open_ledger(ledger)
     entries, delta = account.history(), account.delta
     if as_json:
         print_json(entries)
         return
-    from rich import box
-    from rich.table import Table
-
-    from spdp.privacy.ledger_words import columns_of, entry_cells
 
     table = Table(box=box.SIMPLE, padding=0, pad_edge=False)
-    for name in columns_of(delta):
+    for name in words.columns_of(delta):
         table.add_column(name, overflow="fold", min_width=6, max_width=9 if "ε" in name else None)
     for entry in entries:
-        table.add_row(*map(printable, entry_cells(entry, delta)))
+        table.add_row(*map(printable, words.entry_cells(entry, delta)))
     console().print(table)
 
 
-def export(ledger: File) -> None:
+def export(ledger: Path = FILE) -> None:
     """Print the history as CSV."""
-    from spdp.privacy.ledger_words import epsilon_alone, statistic_of
-
     account = options.open_ledger(ledger)
     entries, delta = account.history(), account.delta
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([*COLUMNS.values(), "statistic", "epsilon_alone", "at_delta"])
     for entry in entries:
-        said = [statistic_of(entry), epsilon_alone(entry, delta), delta]
+        said = [words.statistic_of(entry), words.epsilon_alone(entry, delta), delta]
         writer.writerow(map(_cell, [*(entry[name] for name in COLUMNS), *said]))
 
 
@@ -122,7 +112,7 @@ def _cell(value: Any) -> Any:
     return f"'{printable(value)}" if value.startswith(FORMULA) else printable(value)
 
 
-def bind(ledger: File, data: options.Data, files: FileOptions) -> None:
+def bind(*, ledger: Path = FILE, data: list[Path] = options.DATA, files: FileOptions) -> None:
     """Bind a ledger to its data by a fingerprint.
 
     The key of the fingerprint is taken from SPDP_LEDGER_KEY and kept by the curator.
@@ -133,21 +123,19 @@ def bind(ledger: File, data: options.Data, files: FileOptions) -> None:
 
 
 def recover(
-    ledger: File,
-    entry: Annotated[
-        int, typer.Argument(min=1, metavar="ENTRY", help="Its number, as in spdp ledger history.")
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Where the release goes.")
-    ],
-    force: options.Force = False,
-    report: options.Report = False,
-    row_names: options.Names = None,
-    sign: options.Sign = None,
+    ledger: Path = FILE,
+    entry: int = typer.Argument(
+        ..., min=1, metavar="ENTRY", help="Number of the entry, as in spdp ledger history."
+    ),
+    output: Path = options.option(
+        "Directory for the release.", "--output", "-o", default=..., metavar="DIR"
+    ),
+    force: bool = options.FORCE,
+    report: bool = options.REPORT,
+    row_names: str | None = options.NAMES,
+    sign: Path | None = options.SIGN,
 ) -> None:
-    """Write a release again that was paid for. It costs nothing: it is the same one."""
-    from spdp.release import Release
-
+    """Write a release that the ledger stored; the same one, at no further cost."""
     account = options.open_ledger(ledger)
     target = Output(output, force, report, rows=row_names, sign=sign)
     with target.prepared():

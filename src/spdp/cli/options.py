@@ -1,281 +1,180 @@
-"""Options that several commands share: each is spelt once."""
+"""Options that several commands share, and groups of them.
+
+A group is a dataclass of options; a command takes it as one parameter
+(:mod:`.commands`).
+"""
 
 import os
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
+import numpy as np
 import typer
+from typer.models import OptionInfo
 
-from spdp import choices
-from spdp.errors import DataError, LedgerError, reason
+from spdp.domain.base import Domain
+from spdp.domain.sets import Ball, CorrelationBounds, EigenvalueBounds, TraceBounds
+from spdp.errors import DataError, LedgerError, ParameterError, reason
+from spdp.ledger.api import Ledger
+from spdp.options import Adjacency, Mechanism, OnInvalid
+from spdp.statistics.reference import Reference
 
-if TYPE_CHECKING:
-    from spdp.privacy.ledger import Ledger
-    from spdp.statistics import reference
 
-__all__ = [
-    "Adjacency",
-    "ArrayName",
-    "Center",
-    "Correlation",
-    "Dask",
-    "Data",
-    "Delta",
-    "Directory",
-    "Eigenvalues",
-    "Entries",
-    "Epsilon",
-    "Force",
-    "Groups",
-    "GroupsColumn",
-    "Json",
-    "Label",
-    "LabelColumn",
-    "LedgerFile",
-    "Mask",
-    "MaxRecords",
-    "Mechanism",
-    "Method",
-    "Metric",
-    "Names",
-    "OnInvalid",
-    "Order",
-    "PerFile",
-    "PersonColumn",
-    "Plot",
-    "Radius",
-    "Reference",
-    "ReferencePoint",
-    "Report",
-    "Sign",
-    "Trace",
-    "Unit",
-    "Workers",
-    "load_matrix",
-    "load_reference",
-    "open_ledger",
-]
+def option(help_: str, *flags: str, default: Any = None, **more: Any) -> Any:
+    """An option as Typer reads it; ``default=...`` makes it required."""
+    return typer.Option(default, *flags, help=help_, **more)
 
-Data = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="DATA",
-        help="Matrices: .npy, .npz, .mat, .h5, .hdf5, .zarr, .nii, .nii.gz, or tables: .csv, "
-        ".parquet. Or a folder: all such files in it, of one format, by name, without hidden "
-        "files and subfolders; a quoted pattern ('subjects/**/*.nii.gz'); a manifest: CSV with "
-        "columns path, person, and if wanted label and mask.",
-    ),
-]
-ArrayName = Annotated[
-    str | None,
-    typer.Option("--key", metavar="NAME", help="Which array, where a file holds several."),
-]
-Order = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ORDER", help="Component order of a NIfTI image: nifti (or dipy), fsl or mrtrix."
-    ),
-]
-Mask = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="NIfTI mask of the voxels that are records."),
-]
-PerFile = Annotated[bool, typer.Option("--per-file", help="Each file is one person.")]
-Groups = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Whose each record is, an id per record: .npy, .npz, or .txt and .csv, one a line.",
-    ),
-]
-GroupsColumn = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Column of a table that says whose a row is; with --groups, the array or column "
-        "of that file.",
-    ),
-]
-PersonColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--groups-column", metavar="NAME", help="Column of a table that says whose a row is."
-    ),
-]
-LabelColumn = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Column of a table that holds labels.")
-]
-Entries = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ENTRIES",
-        help="Whether a table's rows hold k² entries (full) or the upper triangle, row by row "
-        "(upper), where their number leaves it open.",
-    ),
-]
-Unit = Annotated[
-    choices.Unit | None,
-    typer.Option(
-        help="What is to be protected. An image's voxels are one person's: for a guarantee per "
-        "voxel, voxel must be said."
-    ),
-]
-MaxRecords = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        metavar="M",
-        help="Let a person count by the number of their records, up to this public number, "
-        "instead of once.",
-    ),
-]
-Dask = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Read on a Dask cluster whose workers see the files."),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="Read on a local Dask cluster of N workers."),
-]
-OnInvalid = Annotated[
-    choices.OnInvalid,
-    typer.Option(help="What an unusable record does: an error, or it counts as the centre."),
-]
 
-Epsilon = Annotated[float, typer.Option(metavar="ε", help="Privacy loss ε.")]
-Delta = Annotated[
-    float,
-    typer.Option(metavar="δ", help="Privacy slack δ; 0 asks for pure differential privacy."),
-]
-Adjacency = Annotated[
-    choices.Adjacency,
-    typer.Option(help="Whether the number of records is public, or protected too."),
-]
-Mechanism = Annotated[choices.Mechanism, typer.Option(help="Law of the noise.")]
-Method = Annotated[
-    choices.Method,
-    typer.Option(help="Noise for the whole domain, or a private search first."),
-]
+class Group:
+    """A group of options; those that are not passed have their defaults."""
 
-Metric = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="Flat metric: logeuclid, or another of spdp.charts."),
-]
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if isinstance(value, OptionInfo):
+                object.__setattr__(self, field.name, value.default)
 
-Eigenvalues = Annotated[
-    tuple[float, float] | None,
-    typer.Option(metavar="LOW HIGH", help="Public bounds on every record's eigenvalues."),
-]
-Trace = Annotated[
-    tuple[float, float] | None,
-    typer.Option(
-        metavar="LOW TRACE", help="Public bounds: eigenvalues from below, the trace from above."
-    ),
-]
-Correlation = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SHRINKAGE",
-        help="Records are correlation matrices, shrunk already to (1-s)C + sI by this public s. "
-        "Covariances are divided by their variances, and a mean's diagonal is 1, with --metric "
-        "offlog only.",
-    ),
-]
-Radius = Annotated[
-    float | None,
-    typer.Option(
-        metavar="R", help="Public radius, in the metric's distance, of a ball around all records."
-    ),
-]
-Center = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Public centre of that ball, .npy; else the identity."),
-]
 
-Reference = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Where public data lie, .npz, made by spdp reference."),
-]
-
-ReferencePoint = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Public matrix, .npy, that records are whitened by."),
-]
-
-LedgerFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Account of the data's budget, which cannot be exceeded."),
-]
-Label = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="What the ledger's entry is called.")
-]
-
-Directory = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="DIR",
-        help="Directory for what is released, .npy, and certificate.json.",
-    ),
-]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there already.")]
-Report = Annotated[
-    bool, typer.Option("--report", help="Write a page about the release, report.html, too.")
-]
-Names = Annotated[
-    str | None,
-    typer.Option(
-        "--names",
-        metavar="NAMES",
-        help="Names of the rows, for the page: separated by commas, or a file, one a line.",
-    ),
-]
-Sign = Annotated[
-    Path | None,
-    typer.Option(metavar="KEY", help="Sign the certificate with an Ed25519 private key (PEM)."),
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Write a picture too (needs the plots extra)."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+DATA = typer.Argument(
+    ...,
+    metavar="DATA",
+    help="Matrices: .npy, .npz, .mat, .h5, .hdf5, .zarr, .nii, .nii.gz, or tables: .csv, "
+    ".parquet. A folder stands for its files of one format, sorted by name, without hidden "
+    "files and subfolders. Also: a quoted pattern ('subjects/**/*.nii.gz'), or a manifest: a CSV "
+    "with columns path, person and optionally label and mask.",
+)
+KEY = option("Name of the array, if a file holds several.", metavar="NAME")
+ORDER = option("Component order of a NIfTI image: nifti (or dipy), fsl or mrtrix.", metavar="ORDER")
+MASK = option("NIfTI mask of the voxels that are records.", metavar="FILE")
+LABEL_COLUMN = option("Column of a table that holds labels.", metavar="NAME")
+ENTRIES = option(
+    "Whether a table's rows hold all k² entries (full) or the upper triangle, row by row (upper). "
+    "Needed only if the number of columns fits both.",
+    metavar="ENTRIES",
+)
+ON_INVALID = option(
+    "How to handle invalid records: stop with an error, or replace them with the domain's centre.",
+    default=OnInvalid.RAISE,
+)
+ADJACENCY = option(
+    "Neighbouring datasets: replace one record (n is public) or add/remove one (n is protected).",
+    default=Adjacency.REPLACE_ONE,
+)
+MECHANISM = option("Distribution of the noise.", default=Mechanism.AUTO)
+METRIC = option("Flat metric, such as logeuclid or logchol.", default="logeuclid", metavar="NAME")
+LEDGER = option("Ledger of the dataset's privacy budget.", metavar="FILE")
+FORCE = option("Overwrite existing files.", "--force", default=False)
+REPORT = option("Also write a page about the release, report.html.", "--report", default=False)
+NAMES = option(
+    "Row names for the page: separated by commas, or a file with one name per line.",
+    "--names",
+    metavar="NAMES",
+)
+SIGN = option("Sign the certificate with an Ed25519 private key (PEM).", metavar="KEY")
+PLOT = option("Also write a picture (needs the plots extra).", metavar="FILE")
+JSON = option("Print JSON, for scripts.", "--json", default=False)
 
 
 def load_matrix(center: Path | None) -> Any:
     """The matrix of a .npy file, if one is named."""
     if center is None:
         return None
-    import numpy as np
 
     try:
         matrix = np.load(center, allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
-        raise DataError(f"{center}: cannot be read as a matrix, .npy ({reason(error)})") from None
+        raise DataError(f"{center}: cannot be read as a .npy matrix ({reason(error)})") from None
     if not isinstance(matrix, np.ndarray) or matrix.dtype.kind not in "iufc":
-        raise DataError(f"{center}: does not hold a matrix of numbers, .npy")
+        raise DataError(f"{center}: does not hold a matrix of numbers")
     return matrix
 
 
-def load_reference(file: Path | None) -> "reference.Reference | None":
+def load_reference(file: Path | None) -> Reference | None:
     """The reference of a file, if one is named."""
     if file is None:
         return None
-    from spdp.statistics.reference import Reference
 
     return Reference.load(file)
 
 
 def _fingerprint_key() -> bytes | None:
-    """The curator's key, from the environment: it must not stand on a command line."""
+    """The curator's key, from the environment: a command line is not secret."""
     text = os.environ.get("SPDP_LEDGER_KEY", "")
     return os.fsencode(text) if text else None
 
 
 def open_ledger(file: Path) -> "Ledger":
     """An existing ledger, with the curator's key."""
-    from spdp.privacy.ledger import Ledger
-
     if not os.path.lexists(file):
         raise LedgerError(f"{file}: no such ledger; spdp ledger create makes one")
     return Ledger(file, key=_fingerprint_key())
+
+
+@dataclass(frozen=True)
+class Budget(Group):
+    """The privacy budget of a release."""
+
+    epsilon: float = option("Privacy loss ε.", default=..., metavar="ε")
+    delta: float = option(
+        "Privacy parameter δ; 0 asks for pure differential privacy.", default=..., metavar="δ"
+    )
+
+
+@dataclass(frozen=True)
+class Bounds(Group):
+    """The public domain that every record is clipped to; exactly one is needed."""
+
+    eigenvalues: tuple[float, float] | None = option(
+        "Public bounds on every record's eigenvalues.", metavar="LOW HIGH"
+    )
+    trace: tuple[float, float] | None = option(
+        "Public bounds: at least LOW for eigenvalues, at most TRACE.", metavar="LOW TRACE"
+    )
+    correlation: float | None = option(
+        "Records are correlation matrices, already shrunk to (1-s)C + sI with this public s. Only "
+        "--metric offlog scales covariances to correlations and releases a mean with diagonal 1.",
+        metavar="SHRINKAGE",
+    )
+    radius: float | None = option(
+        "Public radius, in the metric's distance, of a ball; see --center.", metavar="R"
+    )
+
+    def domain(self, center: Path | None = None) -> "Domain":
+        """The domain of the options; ``center`` is the file of a ball's centre."""
+        given = [f"--{name}" for name, bound in asdict(self).items() if bound is not None]
+        if len(given) != 1:
+            both = f"got {' and '.join(given)}; " if given else ""
+            raise ParameterError(
+                f"{both}pass one of --eigenvalues LOW HIGH, --trace LOW TRACE, --correlation "
+                "SHRINKAGE and --radius R: the public domain that every record is clipped to. It "
+                "must come from public knowledge; bounds computed from the data would leak them."
+            )
+        if center is not None and self.radius is None:
+            raise ParameterError("--center goes with --radius")
+        if self.eigenvalues is not None:
+            return EigenvalueBounds(*self.eigenvalues)
+        if self.trace is not None:
+            return TraceBounds(*self.trace)
+        if self.correlation is not None:
+            return CorrelationBounds(self.correlation)
+        assert self.radius is not None
+        return Ball(self.radius, load_matrix(center))
+
+
+@dataclass(frozen=True)
+class Space(Group):
+    """Domain, metric and reference point."""
+
+    bounds: Bounds
+    center: Path | None = option("Centre of --radius, .npy [default: identity].", metavar="FILE")
+    metric: str = METRIC
+    reference_point: Path | None = option("Public matrix to whiten by, .npy.", metavar="FILE")
+
+    def domain(self) -> "Domain":
+        """The public domain that every record is clipped to."""
+        return self.bounds.domain(self.center)
+
+    def point(self) -> Any:
+        """The public matrix that records are whitened by, if one is named."""
+        return load_matrix(self.reference_point)

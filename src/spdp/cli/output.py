@@ -1,52 +1,39 @@
 """What commands print, and releases written to directories.
 
-Text that came from outside (labels, names of files, certificates) is shown as the text
-it is. Whether a directory can be written is found out by writing, before anything is
-paid.
+Whether a directory can be written to is tested by writing, before any budget is spent.
 """
 
 import json
 import os
 import shlex
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from spdp.cli import options
-from spdp.cli.spelling import in_words, printable
+from spdp.cli.errors import in_words, printable
 from spdp.errors import DataError, ParameterError, reason
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from spdp.privacy.ledger import Ledger
-    from spdp.release import Release
-
-__all__ = [
-    "Output",
-    "can_report",
-    "check_free",
-    "check_report",
-    "console",
-    "entry_of",
-    "present",
-    "print_json",
-    "row_names",
-    "say",
-    "write_page",
-]
+from spdp.kernels.arrays import plain
+from spdp.ledger import Ledger
+from spdp.release import CERTIFICATE, REPORT, Release
+from spdp.release.files import sign
+from spdp.release.report import html_report
+from spdp.release.summary import Summary, check_names
 
 TRIAL_BYTES = 1 << 16
 
 
 def console() -> "Console":
-    """Standard output, where nothing in a text is markup."""
-    from rich.console import Console
-
+    """Standard output; no text is read as markup."""
     return Console(highlight=False, markup=False, emoji=False)
 
 
@@ -71,21 +58,15 @@ def print_json(content: Any) -> None:
 
 def present(release: "Release", written: list[Path], as_json: bool = False) -> None:
     """Show a release: as JSON, or its main facts with its files or its matrix."""
-    from spdp.plain import plain
-
     if as_json:
         content = {"value": plain(release.value), "certificate": release.certificate}
         if len(release.values) > 1:
             content["values"] = {name: plain(array) for name, array in release.values.items()}
         print_json(content)
         return
-    import numpy as np
-
-    from spdp.release import Release
-    from spdp.report import release_table
 
     shown = Release(release.values, _printable_all(release.certificate))
-    console().print(release_table(shown))
+    console().print(_table(shown))
     if not written:
         for name, array in release.values.items():
             if len(release.values) > 1:
@@ -94,6 +75,18 @@ def present(release: "Release", written: list[Path], as_json: bool = False) -> N
             console().print(matrix, soft_wrap=True)
     for file in written:
         say(f"wrote {file}")
+
+
+def _table(release: "Release") -> Any:
+    """The certificate's main facts, one per row; its texts are never read as markup."""
+    told = Summary(release.certificate)
+    table = Table(show_header=False, title=told.heading, title_justify="left")
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in told.rows().items():
+        alarm = name == "private" and not told.c.private
+        table.add_row(name, Text(value, style="bold red" if alarm else ""))
+    return table
 
 
 def _printable_all(content: Any) -> Any:
@@ -106,35 +99,40 @@ def _printable_all(content: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Output:
-    """Where a release goes: a directory, or nowhere. A group of options.
+class Output(options.Group):
+    """Where a release goes: a directory, or nowhere.
 
     Attributes
     ----------
     path : Path or None
         The directory.
     force : bool
-        Whether a release that is there already may be replaced.
+        Whether an existing release may be replaced.
     report : bool
-        Whether a page about the release goes there too.
+        Whether a page about the release is written, too.
     rows : str or None
         Names of the matrices' rows, for the page: see :func:`row_names`.
     sign : Path or None
         Private key that signs the certificate.
     names : tuple of str
-        What will be released: the command's affair, no option.
+        Names of the arrays to release; set by the command, not an option.
     """
 
-    path: options.Directory = None
-    force: options.Force = False
-    report: options.Report = False
-    rows: options.Names = None
-    sign: options.Sign = None
+    path: Path | None = options.option(
+        "Directory for the released arrays, .npy, and certificate.json.",
+        "--output",
+        "-o",
+        metavar="DIR",
+    )
+    force: bool = options.FORCE
+    report: bool = options.REPORT
+    rows: str | None = options.NAMES
+    sign: Path | None = options.SIGN
     names: tuple[str, ...] = ("mean",)
 
     @contextmanager
     def prepared(self) -> Iterator[None]:
-        """Make the directory and try it; remove it again if what follows fails."""
+        """Make the directory and test it; remove it if the release fails."""
         self._check_options()
         if self.path is None:
             yield
@@ -151,9 +149,7 @@ class Output:
             raise
 
     def check_rows(self, k: int) -> None:
-        """Refuse names of rows that do not fit, while nothing is paid yet."""
-        from spdp.words import check_names
-
+        """Refuse a wrong number of row names before any budget is spent."""
         check_names(row_names(self.rows), k)
 
     def _check_options(self) -> None:
@@ -165,16 +161,14 @@ class Output:
         if self.report:
             check_report()
         if self.sign is not None:
-            from spdp.signature import sign
-
-            sign("", self.sign)  # whether the key can sign is known by signing only
+            sign("", self.sign)  # only signing shows whether the key can sign
 
     def _try(self, path: Path) -> None:
-        """Whether results can be written is known by writing only."""
+        """Test by writing whether results can be written."""
         try:
             path.mkdir(parents=True, exist_ok=True)
             if not self.force:
-                check_free(*self._files(path))
+                check_free(*_files(path, self.names))
             with tempfile.NamedTemporaryFile(dir=path, prefix=".partial-") as file:
                 file.write(bytes(TRIAL_BYTES))
                 file.flush()
@@ -183,7 +177,7 @@ class Output:
             raise DataError(f"{path}: cannot be written to ({reason(error)})") from None
 
     def write(self, release: "Release", ledger: "Ledger | None" = None) -> list[Path]:
-        """Write a release and give the files, or say how to get it again."""
+        """Write a release and return its files; an error says how to recover it."""
         if self.path is None:
             return []
         try:
@@ -191,35 +185,54 @@ class Output:
         except Exception as error:
             why = f"{self.path}: the release cannot be written ({in_words(error)}); "
             raise DataError(why + _rescue(release, ledger)) from error
-        *files, page = self._files(self.path)
+        *files, page = _files(self.path, release.values)
         if self.report:
             _write_report(release, page, row_names(self.rows), ledger)
         return [*files, page] if self.report else files
 
-    def _files(self, path: Path) -> list[Path]:
-        """The files of a release, the page about it last."""
-        from spdp.release import CERTIFICATE, REPORT
 
-        arrays = [path / f"{name}.npy" for name in self.names]
-        return [*arrays, path / CERTIFICATE, path / REPORT]
+def _files(path: Path, names: Iterable[str]) -> list[Path]:
+    """The files of a release, the page about it last."""
+    return [*(path / f"{name}.npy" for name in names), path / CERTIFICATE, path / REPORT]
+
+
+def name_of(files: Sequence[Path]) -> str:
+    """Default label of a ledger entry for a release of these files."""
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return files[0].name + more
+
+
+@dataclass(frozen=True)
+class Publication(options.Group):
+    """Where a release is written, which ledger pays, and the label of its entry."""
+
+    output: Output
+    ledger: Path | None = options.LEDGER
+    label: str | None = options.option("Label of the ledger's entry.", metavar="TEXT")
+
+    def account(self) -> "Ledger | None":
+        """The ledger that pays, if one is named."""
+        return None if self.ledger is None else options.open_ledger(self.ledger)
+
+    def name(self, files: Sequence[Path]) -> str:
+        """Label of the ledger's entry for a release of these files."""
+        return printable(name_of(files) if self.label is None else self.label)
 
 
 def _write_report(
     release: "Release", file: Path, rows: list[str] | None, ledger: "Ledger | None"
 ) -> None:
-    from spdp.report import html_report
-
     try:
         page = html_report(release, names=rows, entry=entry_of(release, ledger))
         with file.open("x", encoding="utf-8") as stream:
             stream.write(page)
     except Exception as error:
-        why = f"{file}: cannot be written ({in_words(error)}); the release itself is beside it"
+        why = f"{file}: cannot be written ({in_words(error)}); the release itself was written"
         raise DataError(why) from error
 
 
 def write_page(file: Path, page: str) -> None:
-    """Write a page in place of what is there."""
+    """Write a page, replacing an existing one."""
     try:
         file.write_text(page, encoding="utf-8")
     except OSError as error:
@@ -227,14 +240,14 @@ def write_page(file: Path, page: str) -> None:
 
 
 def row_names(text: str | None) -> list[str] | None:
-    """Names of rows: the lines of a file, or else what commas separate."""
+    """Row names: the lines of a file, or a list separated by commas."""
     if text is None:
         return None
     try:
         listed = Path(text).is_file()
         lines = Path(text).read_text("utf-8-sig").splitlines() if listed else text.split(",")
     except (OSError, UnicodeError) as error:
-        raise DataError(f"{text}: cannot be read as names, one a line ({reason(error)})") from None
+        raise DataError(f"{text}: cannot be read as a file of names ({reason(error)})") from None
     return [line.strip() for line in lines if line.strip()]
 
 
@@ -246,18 +259,16 @@ def check_free(*files: Path) -> None:
 
 
 def _rescue(release: "Release", ledger: "Ledger | None") -> str:
-    """How to get a release that was paid for but not written."""
+    """How to recover a release that was paid for but not written."""
     entry = entry_of(release, ledger)
     if ledger is None or entry is None:
-        return "no ledger keeps it, and running the command again makes a second release"
+        return "no ledger stored it, and running the command again makes a second release"
     file = shlex.quote(str(ledger.path))
-    return f"it is paid for and kept: spdp ledger recover {file} {entry['id']} -o DIR"
+    return f"its ledger stored it: spdp ledger recover {file} {entry['id']} -o DIR"
 
 
 def entry_of(release: "Release", ledger: "Ledger | None") -> dict[str, Any] | None:
     """The entry of a ledger that paid for a release, with the ledger's name."""
-    from spdp.plain import plain
-
     if ledger is None:
         return None
     value = plain(release.values if len(release.values) > 1 else release.value)

@@ -1,100 +1,87 @@
 """``spdp plan``: how accurate a release would be, from public numbers."""
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
+from rich.table import Table
 
-from spdp import choices
-from spdp.choices import Adjacency, Mechanism, Method, counted
 from spdp.cli import options
-from spdp.cli.groups import Bounds, Budget
+from spdp.cli.options import Bounds, Budget, option
 from spdp.cli.output import check_free, check_report, console, print_json, say, write_page
+from spdp.kernels.arrays import Array
+from spdp.options import Adjacency, Covariance, Mechanism, Method, Unit, counted
+from spdp.planning import Plan
+from spdp.planning import text as words
+from spdp.planning.model import Planner
+from spdp.planning.plan import plan_of
+from spdp.planning.text import answers, page_of
+from spdp.rendering.figures import plan_picture
 
-if TYPE_CHECKING:
-    from spdp.statistics.planner import Planner
-    from spdp.statistics.prediction import Plan
-    from spdp.statistics.reference import Reference
 
-__all__ = ["plan"]
+@dataclass(frozen=True)
+class Planned(options.Group):
+    """Data, statistic and options of the release to plan."""
 
-Size = Annotated[int, typer.Option("--k", min=1, help="Size of the matrices.")]
-Number = Annotated[
-    int, typer.Option("--n", min=1, help="Number of records, or of persons (--unit person).")
-]
-Wanted = Annotated[
-    float | None,
-    typer.Option(metavar="ERROR", help="Wanted rms error: what n or ε would reach it?"),
-]
-Spread = Annotated[
-    str | None,
-    typer.Option(
+    k: int = option("Size of the matrices.", "--k", default=..., min=1)
+    n: int = option("Number of records, or of persons (--unit person).", "--n", default=..., min=1)
+    metric: str = options.METRIC
+    spread: str | None = option(
+        "Root mean square distance of records from their mean: a number, a share of the domain's "
+        "radius such as 10%, or a file of spdp reference, whose spread is taken.",
         metavar="SPREAD",
-        help="Root mean square distance of records from their mean: a number, a share of the "
-        "domain's radius such as 10%, or a file of spdp reference whose data are as wide.",
-    ),
-]
-Offset = Annotated[
-    str | None,
-    typer.Option(
+    )
+    offset: str | None = option(
+        "Distance of the data's mean from the domain's centre: a number, or a share of its radius. "
+        "By default as in the reference, or 30%.",
         metavar="OFFSET",
-        help="Distance of the data's mean from the domain's centre, a number or a share; "
-        "30% unless a reference says.",
-    ),
-]
-Whose = Annotated[choices.Unit, typer.Option(help="What n is a number of, and is protected.")]
-Page = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Write a page about the plan, .html (needs report)."),
-]
-Runs = Annotated[int, typer.Option(min=1, metavar="RUNS", help="Releases to simulate.")]
+    )
+    reference: Path | None = option("Public reference, .npz, from spdp reference.", metavar="FILE")
+    effect: float | None = option("Distance of class means; default half the spread.", metavar="D")
+    classes: int = option("Number of classes.", default=2, min=1, metavar="C")
+    covariance: Covariance = option("Covariance within classes.", default=Covariance.NONE)
+    covariates: int = option("Number of covariates.", default=1, min=1, metavar="P")
+    n_components: int = option(
+        "Number of components.", "--components", default=1, min=1, metavar="P"
+    )
+    mechanism: Mechanism = options.MECHANISM
+    method: Method = option("Whole domain at once, or a private search.", default=Method.AUTO)
+    adjacency: Adjacency = options.ADJACENCY
+    unit: Unit = option("What n counts, and what is protected.", default=Unit.RECORD)
 
 
 def plan(
     *,
-    k: Size,
-    n: Number,
+    statistic: str = typer.Argument(
+        "mean",
+        metavar="[STATISTIC]",
+        help="What would be released: mean, or a command of spdp stats.",
+    ),
+    planned: Planned,
     budget: Budget,
     bounds: Bounds,
-    metric: options.Metric = "logeuclid",
-    spread: Spread = None,
-    offset: Offset = None,
-    reference: options.Reference = None,
-    error: Wanted = None,
-    mechanism: options.Mechanism = Mechanism.AUTO,
-    method: options.Method = Method.AUTO,
-    adjacency: options.Adjacency = Adjacency.REPLACE_ONE,
-    unit: Whose = choices.Unit.RECORD,
-    runs: Runs = 12,
-    plot: options.Plot = None,
-    html: Page = None,
-    force: options.Force = False,
-    as_json: options.Json = False,
+    error: float | None = option("Wanted rms error: what n or ε would reach it?", metavar="ERROR"),
+    power: float | None = option("Wanted power of a test of class means.", metavar="POWER"),
+    runs: int = option("Releases to simulate.", default=12, min=1, metavar="RUNS"),
+    plot: Path | None = options.PLOT,
+    html: Path | None = option(
+        "Write a page about the plan, .html (needs the report extra).", metavar="FILE"
+    ),
+    force: bool = options.FORCE,
+    as_json: bool = options.JSON,
 ) -> None:
     """Show how accurate a release would be; no data is needed."""
-    from spdp.statistics.planner import Planner
-    from spdp.statistics.prediction import plan_of
-
     if html is not None:
         check_report()
         if not force:
             check_free(html)
-    planner = Planner(
-        n=n,
-        k=k,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        domain=bounds.domain(),
-        spread=_spread(spread),
-        offset=offset,
-        reference=options.load_reference(reference),
-        metric=metric,
-        adjacency=adjacency,
-        mechanism=mechanism,
-        method=method,
-        unit=unit,
-    )
-    made = plan_of(planner, runs, error)
+    given = asdict(planned) | asdict(budget) | {"domain": bounds.domain()}
+    if planned.spread is not None and planned.spread.endswith(".npz"):
+        given["spread"] = options.load_reference(Path(planned.spread))
+    given["reference"] = options.load_reference(planned.reference)
+    planner = Planner(statistic=statistic, **given)
+    made = plan_of(planner, runs, error, power)
     written = _write(planner, made, runs, plot, html)
     if as_json:
         print_json(made.describe())
@@ -108,48 +95,47 @@ def plan(
 def _write(
     planner: "Planner", made: "Plan", runs: int, plot: Path | None, html: Path | None
 ) -> list[Path]:
-    """A picture and a page, where they are wanted."""
-    from spdp.report import plan_page, plan_picture
-    from spdp.statistics.plan_words import answers
-
+    """Write the picture and the page that are asked for."""
     wanted = [file for file in (plot, html) if file is not None]
     curves = planner.curves(runs=runs) if wanted else None
     if plot is not None and curves is not None:
         plan_picture(plot, *curves, made.n, made.distance, counted(made.unit))
     if html is not None and curves is not None:
-        write_page(html, plan_page(made, *curves, answers(made)))
+        write_page(html, page_of(made, *curves, answers(made)))
     return wanted
 
 
-def _spread(text: str | None) -> "str | Reference | None":
-    """What ``--spread`` names: a number or share, or a file."""
-    if text is not None and text.endswith(".npz"):
-        return options.load_reference(Path(text))
-    return text
-
-
 def _show(made: "Plan") -> None:
-    from rich.table import Table
-
-    from spdp.statistics import plan_words as words
-
     table = Table(*words.COLUMNS, title=words.title(made), title_justify="left")
     for row in words.rows(made):
         table.add_row(*row.cells, style="bold" if row.runs else "")
     console().print(table)
     for sentence in words.notes(made):
-        say(sentence, style="red" if sentence.startswith("Hopeless") else None)
+        say(sentence, style="red" if sentence.startswith("Uninformative") else None)
     for answer in words.answers(made):
         say(answer)
 
 
 def _draw(planner: "Planner", made: "Plan", runs: int) -> None:
     """The curve of the method that will run, for the narrowest data."""
-    from spdp.report import terminal_curve
-
     grid, errors = planner.curves(1, runs)
-    name = f"one shot, {made.noise}" if made.method == Method.ONESHOT else list(errors)[-1]
+    if not errors:  # nothing would be released
+        return
+    one_shot = made.one_shot and made.method == Method.ONESHOT
+    name = f"one shot, {made.noise}" if one_shot else list(errors)[-1]
     say("")
-    say(f"rms error by number of {counted(made.unit)}, {name} (logarithmic bars):")
+    measure = made.predictions[0].measure
+    say(f"{measure} by number of {counted(made.unit)}, {name} (logarithmic bars):")
     for line in terminal_curve(grid, errors[name], "n"):
         say(line)
+
+
+def terminal_curve(x: "Array", y: "Array", label: str, width: int = 44) -> list[str]:
+    """A positive curve as bars on a logarithmic scale, one line per point."""
+    logs = np.log10(y)
+    low, high = np.floor(logs.min()), logs.max()
+    bars = np.maximum(1, np.rint(width * (logs - low) / max(high - low, 1e-9))).astype(int)
+    return [
+        f"{label} = {a:>13,.0f}  {'█' * bar:<{width}}  {value:.3g}"
+        for a, bar, value in zip(x, bars, y, strict=True)
+    ]

@@ -1,46 +1,38 @@
 """``spdp sum`` and ``spdp merge``: sites share exact sums with a trusted curator."""
 
+from dataclasses import asdict
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from spdp.choices import Adjacency, Mechanism, OnInvalid, counted
 from spdp.cli import options
-from spdp.cli.groups import Budget, Publication, Space
-from spdp.cli.output import check_free, present, say
+from spdp.cli.options import Budget, Space
+from spdp.cli.output import Publication, check_free, present, say
 from spdp.cli.records import Reader
-
-__all__ = ["merge", "sum_"]
-
-SumFile = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The sum file.")]
-SumFiles = Annotated[
-    list[Path], typer.Argument(metavar="SUM", help="Sum files of the same domain.")
-]
+from spdp.data.opening import check_distinct
+from spdp.options import Adjacency, Mechanism, OnInvalid, counted
+from spdp.statistics.mean import release_sum
+from spdp.statistics.sums import LatticeSum
 
 
 def sum_(
-    data: options.Data,
     *,
-    output: SumFile,
+    data: list[Path] = options.DATA,
+    output: Path = options.option("The sum file.", "--output", "-o", default=..., metavar="FILE"),
     space: Space,
-    reference_point: options.ReferencePoint = None,
-    force: options.Force = False,
-    on_invalid: options.OnInvalid = OnInvalid.RAISE,
+    force: bool = options.FORCE,
+    on_invalid: OnInvalid = options.ON_INVALID,
     reader: Reader,
 ) -> None:
     """Add up a site's records exactly, for a trusted curator.
 
     A sum file is NOT private.
     """
-    from spdp.statistics.sums import LatticeSum
-
     if not force:
-        check_free(output)  # before the work, which may last
-    domain, metric = space.domain(), space.metric
-    point = options.load_matrix(reference_point)
+        check_free(output)  # before the work, which may take long
+    domain, metric, point = space.domain(), space.metric, space.point()
     with reader.opened(data) as (source, engine):
         total = LatticeSum.of(source, domain, on_invalid, metric, engine, reference_point=point)
     total.save(output, force=force)
@@ -52,32 +44,21 @@ def sum_(
 
 
 def merge(
-    sums: SumFiles,
     *,
+    sums: list[Path] = typer.Argument(..., metavar="SUM", help="Sum files of the same domain."),
     budget: Budget,
     publication: Publication,
-    mechanism: options.Mechanism = Mechanism.AUTO,
-    adjacency: options.Adjacency = Adjacency.REPLACE_ONE,
-    as_json: options.Json = False,
+    mechanism: Mechanism = options.MECHANISM,
+    adjacency: Adjacency = options.ADJACENCY,
+    as_json: bool = options.JSON,
 ) -> None:
     """Merge sum files and release the mean of all their records."""
-    from spdp.data.files import check_distinct
-    from spdp.statistics.mean import release_sum
-    from spdp.statistics.sums import LatticeSum
-
     check_distinct(sums)
     target, account = publication.output, publication.account()
     with target.prepared():
         total = reduce(add, [LatticeSum.load(file) for file in sums])
         target.check_rows(total.k)
-        release = release_sum(
-            total,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            mechanism=mechanism,
-            adjacency=adjacency,
-            ledger=account,
-            label=publication.name(sums),
-        )
+        paid = asdict(budget) | {"ledger": account, "label": publication.name(sums)}
+        release = release_sum(total, mechanism=mechanism, adjacency=adjacency, **paid)
         written = target.write(release, account)
     present(release, written, as_json)

@@ -1,7 +1,4 @@
-"""Where records come from.
-
-Sources in pieces, files, images, the datasets of the paper.
-"""
+"""Where records come from: arrays and files, read block by block."""
 
 from spdp.data.opening import open_records
 from spdp.data.source import Source, as_source

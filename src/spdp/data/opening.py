@@ -1,19 +1,146 @@
-"""Open files of records, and say whose they are."""
+"""Files of records: files, folders and manifests, and the persons of their records."""
 
+import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from spdp.data.columns import beside, owned
-from spdp.data.files import Entry, expand, is_manifest, read_manifest
-from spdp.data.formats import Options, open_file
-from spdp.data.ids import read_ids
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.data.columns import id_of, ids_of, label_of, lines_of, with_columns, with_constant
+from spdp.data.formats import SUFFIXES, format_of, open_file
+from spdp.data.formats.base import Options, reading
+from spdp.data.formats.csv import header, lines
+from spdp.data.formats.tables import place
 from spdp.data.source import Source, chain
 from spdp.errors import DataError, ParameterError, named
 
-__all__ = ["open_records"]
+PATH, PERSON, LABEL, MASK = "path", "person", "label", "mask"
+
+
+class Entry(NamedTuple):
+    """A line of a manifest: a file, its person, its class, its mask."""
+
+    file: Path
+    person: int | str
+    label: Any = None
+    mask: Path | None = None
+
+
+def expand(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """The files that paths name, in order; a file named twice is an error.
+
+    A folder stands for the files in it that have the suffix of a format, sorted by
+    name, hidden ones and subfolders left out; a pattern (``*``, ``?``, ``[``, and
+    ``**`` for any depth) for what it matches, sorted.
+    """
+    files = [file for path in paths for file in _expanded(Path(path))]
+    if not files:
+        raise DataError("no files are named")
+    check_distinct(files)
+    return files
+
+
+def _expanded(path: Path) -> list[Path]:
+    if path.is_dir() and not _is_known(path):
+        return _of_one_format(path, _folder(path))
+    if not path.exists() and glob.has_magic(str(path)):
+        found = sorted(map(Path, glob.glob(str(path), recursive=True)))
+        files = [file for file in found if not file.is_dir() or _is_known(file)]
+        if not files:
+            raise DataError(f"{path}: no such file, and none matches it")
+        return _of_one_format(path, files)
+    if not path.exists() and not path.suffix:
+        raise DataError(f"{path}: no such file or folder")
+    return [path]
+
+
+def _is_known(path: Path) -> bool:
+    return path.name.lower().endswith(SUFFIXES)
+
+
+def _folder(path: Path) -> list[Path]:
+    with reading(path):
+        names = sorted(file for file in path.iterdir() if not file.name.startswith("."))
+    files = [file for file in names if _is_known(file)]
+    if not files:
+        raise DataError(
+            f"{path}: holds no files of a known format ({', '.join(SUFFIXES)}); a quoted pattern "
+            "such as 'DIR/**/*.npy' reaches into subfolders"
+        )
+    return files
+
+
+def _of_one_format(path: Path, files: list[Path]) -> list[Path]:
+    first = format_of(files[0])
+    for file in files:
+        if format_of(file) is not first:
+            raise DataError(
+                f"{path}: holds files of different formats, {files[0].name} and {file.name}; name "
+                "those that are meant, or use a pattern"
+            )
+    return files
+
+
+def check_distinct(files: Sequence[Path]) -> None:
+    """Refuse a file that is named twice: its records would count twice."""
+    seen: dict[Any, Path] = {}
+    for file in files:
+        try:
+            status = file.stat()
+        except OSError:
+            continue  # opening it will report the error
+        first = seen.setdefault((status.st_dev, status.st_ino), file)
+        if first is not file:
+            again = "twice" if first == file else f"also as {first}"
+            raise ParameterError(f"{file}: named {again}; its records would count twice")
+
+
+def is_manifest(file: Path) -> bool:
+    """Whether a CSV file lists files: it has columns ``path`` and ``person``."""
+    if not file.name.lower().endswith(".csv") or not file.is_file():
+        return False
+    with reading(file):
+        return {PATH, PERSON} <= set(header(file))
+
+
+def read_manifest(file: Path) -> list[Entry]:
+    """The files that a manifest lists; their paths are relative to it."""
+    with reading(file):
+        entries = list(_entries(file))
+    if not entries:
+        raise DataError(f"{file}: lists no files")
+    check_distinct([entry.file for entry in entries])
+    return entries
+
+
+def _entries(file: Path) -> Iterator[Entry]:
+    rows = lines(file)
+    names = [name.strip() for name in next(rows)]
+    for line, row in enumerate(rows, 2):
+        if len(row) != len(names) and any(row):
+            raise DataError(f"{file}: line {line} has {len(row)} cells for {len(names)} columns")
+        if any(row):
+            yield _entry(file, line, dict(zip(names, (cell.strip() for cell in row), strict=True)))
+
+
+def _entry(file: Path, line: int, cells: dict[str, str]) -> Entry:
+    for name in (PATH, PERSON):
+        if not cells.get(name):
+            raise DataError(f"{file}: line {line} has no {name}")
+    person = id_of(cells[PERSON])
+    assert person is not None
+    here = file.absolute().parent
+    listed, mask = here / cells[PATH], cells.get(MASK)
+    if is_manifest(listed) or (listed.is_dir() and not _is_known(listed)):
+        raise DataError(f"{file}: line {line} names {cells[PATH]}, which is no file of matrices")
+    label = label_of(cells[LABEL]) if cells.get(LABEL) else cells.get(LABEL)  # "" is missing
+    return Entry(listed, person, label, here / mask if mask else None)
+
 
 PathLike = str | os.PathLike[str]
 
@@ -51,11 +178,11 @@ def open_records(
         NIfTI mask of the voxels that count as records (values above 0). Background is
         excluded by the mask only.
     groups : path, array or list, optional
-        Whose each record is: an id per record, or a file of them (``.npy``, ``.npz``,
-        ``.txt`` or ``.csv``).
+        Subject id of each record, or a file of such ids (``.npy``, ``.npz``, ``.txt``
+        or ``.csv``).
     groups_column, label_column : str, optional
-        Columns of a table that say whose a record is, and what class it has. With a
-        file of ``groups``, the array or column of that file.
+        Columns of a table that hold subject ids, and classes. With a file of
+        ``groups``, ``groups_column`` is the array or column of that file.
     per_file : bool
         Whether each file is one person.
     entries : "full" or "upper", optional
@@ -72,7 +199,7 @@ def open_records(
     Raises
     ------
     DataError
-        If a file is missing, damaged, or does not hold real k×k matrices.
+        If a file is missing, damaged, or does not hold k×k matrices of numbers.
     ParameterError
         If an option has no meaning for this format.
 
@@ -98,11 +225,11 @@ def open_records(
     if listed:
         return _of_manifest(files, options)
     if per_file:
-        return _chained([owned(open_file(f, options), person=str(f.resolve())) for f in files])
+        own = (with_constant(open_file(f, options), person=str(f.resolve())) for f in files)
+        return _chained(list(own))
     source = _chained([open_file(file, options) for file in files])
-    return beside(
-        source,
-        person=read_ids(Path(groups), groups_column, source.n) if from_file else groups,
+    return with_columns(
+        source, person=read_ids(Path(groups), groups_column, source.n) if from_file else groups
     )
 
 
@@ -116,13 +243,11 @@ def _mask(file: Path) -> Path:
 
 
 def _check_once(ways: list[str], manifests: list[Path]) -> None:
-    """Whose the records are is said once."""
+    """Persons are named in one way only."""
     if manifests and ways:
-        raise ParameterError(f"{manifests[0]}: a manifest says itself whose records are")
+        raise ParameterError(f"{manifests[0]}: a manifest says itself which person a file is of")
     if len(ways) > 1:
-        raise ParameterError(
-            f"say whose the records are once: by {' or by '.join(map(named, ways))}"
-        )
+        raise ParameterError(f"name the persons once: by {' or by '.join(map(named, ways))}")
 
 
 def _of_manifest(files: list[Path], options: Options) -> Source:
@@ -133,8 +258,94 @@ def _of_manifest(files: list[Path], options: Options) -> Source:
 
 def _listed(entry: Entry, options: Options) -> Source:
     own = options if entry.mask is None else replace(options, mask=entry.mask)
-    return owned(open_file(entry.file, own), person=entry.person, label=entry.label)
+    return with_constant(open_file(entry.file, own), person=entry.person, label=entry.label)
 
 
 def _chained(parts: list[Source]) -> Source:
     return parts[0] if len(parts) == 1 else chain(parts)
+
+
+# --- files of ids
+
+
+def read_ids(file: Path, name: str | None, n: int | None) -> NDArray[Any]:
+    """The ids of a file: ``.npy``, ``.npz``, or ``.txt`` and ``.csv`` with one a line.
+
+    ``name`` is the array of an ``.npz``, or the column of a ``.csv``, which then has a
+    header line. ``n`` is the number of records, where it is known.
+    """
+    if not file.exists():
+        raise DataError(f"{file}: no such file")
+    suffix = file.suffix.lower()
+    if suffix not in READERS:
+        raise DataError(f"{file}: ids are read from {', '.join(READERS)} files")
+    with reading(file):
+        ids: NDArray[Any] = READERS[suffix](file, name)
+    if ids.ndim != 1:
+        raise DataError(f"{file}: array of shape {ids.shape}; expected one id per record")
+    if n is not None and len(ids) != n:
+        raise _wrong_number(file, ids, n, named=name is not None)
+    return ids
+
+
+def _wrong_number(file: Path, ids: NDArray[Any], n: int, named: bool) -> DataError:
+    message = f"{file}: {len(ids):,} ids for {n:,} records"
+    if named or len(ids) != n + 1 or file.suffix.lower() != ".csv":
+        return DataError(message)
+    first = f"does its first line, {str(ids[0])!r}, name the column?"
+    return DataError(f"{message}; {first}", ask="groups_column")
+
+
+def _npy(file: Path, name: str | None) -> NDArray[Any]:
+    _refuse(file, name)
+    return np.asarray(np.load(file, allow_pickle=False))
+
+
+def load_array(file: Path, name: str | None = None, ask: str | None = None) -> NDArray[Any]:
+    """The array of a .npy, or the one of an .npz that is named or alone."""
+    with file.open("rb") as stream:
+        found = np.load(stream, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return found
+        names = found.files
+        name = names[0] if name is None and len(names) == 1 else name
+        if name not in names:
+            which = "which array?" if name is None else f"no array {name!r};"
+            raise DataError(f"{file}: {which} It holds {', '.join(names)}", ask=ask)
+        return np.asarray(found[name])
+
+
+def _txt(file: Path, name: str | None) -> NDArray[Any]:
+    _refuse(file, name)
+    return _texts(lines_of(file))
+
+
+def _csv(file: Path, name: str | None) -> NDArray[Any]:
+    rows = list(lines(file, "," if name is None else None))  # only a header tells the separator
+    if name is not None:
+        names, rows = [cell.strip() for cell in rows[0]], rows[1:]
+        column = place(file, names, name)
+        return _texts([row[column] if len(row) == len(names) else "" for row in rows])
+    if any(len(row) > 1 for row in rows):
+        raise DataError(f"{file}: has several columns; name that of the ids", ask="groups_column")
+    return _texts([row[0] if row else "" for row in rows])
+
+
+def _texts(cells: list[str]) -> NDArray[Any]:
+    """One id per line; empty lines at the end are dropped."""
+    while cells and not cells[-1].strip():
+        cells = cells[:-1]
+    return ids_of(cells)
+
+
+def _refuse(file: Path, name: str | None) -> None:
+    if name is not None:
+        raise ParameterError(f"{file}: has no columns; {named('groups_column')} has no meaning")
+
+
+READERS: dict[str, Any] = {
+    ".npy": _npy,
+    ".npz": partial(load_array, ask="groups_column"),
+    ".txt": _txt,
+    ".csv": _csv,
+}

@@ -1,12 +1,12 @@
-"""Records in pieces.
+"""Sources: arrays, lists, iterators, Dask collections and files, read in blocks.
 
-Whatever holds them is seen as blocks ``(m, k, k)``, one at a time. What stands beside
-the records, the persons they are of or their labels, travels with the blocks.
+A source is read as blocks ``(m, k, k)``, one at a time. Columns of the records, such as
+their persons or labels, travel with the blocks.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from mmap import mmap
 from typing import Any, NamedTuple
@@ -14,113 +14,96 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import record_stack, shape_of_first, steady
-from spdp.choices import Unit
-from spdp.data.pieces import is_dask, pieces_of, read_piece
-from spdp.errors import DataError
-from spdp.kernels.place import on_device
-from spdp.stacks import Shape, is_list
+from spdp.data.batching import Shape, in_dtype, is_list, record_stack, shape_of_first, steady
+from spdp.errors import DataError, InvalidMatrixError
+from spdp.kernels.arrays import on_device
+from spdp.options import Unit
 
-__all__ = [
-    "BLOCK_BYTES",
-    "Advice",
-    "Source",
-    "as_source",
-    "chain",
-    "rows_per_block",
-]
+
+def is_dask(item: Any) -> bool:
+    """Whether something is a Dask collection, or a delayed piece of one."""
+    return type(item).__module__.startswith("dask.")
+
+
+def read_piece(piece: Any) -> Any:
+    """The block of one piece, read where this runs."""
+    return piece.compute() if is_dask(piece) else piece()
+
+
+def pieces_of(array: Any, name: str) -> tuple[Shape, list[Any], list[int] | None]:
+    """Record shape, chunks and their sizes of a Dask array (n, k, k) or (n, p, k, k).
+
+    Chunks are read in the array's dtype. Sizes are None where the array does not know
+    them.
+    """
+    from dask import delayed
+
+    shape: tuple[Any, ...] = getattr(array, "shape", ())
+    if len(shape) not in (3, 4) or shape[-1] != shape[-2]:
+        raise InvalidMatrixError(f"{name} has shape {shape}; expected a Dask array (n, k, k)")
+    whole = array.rechunk(dict.fromkeys(range(1, len(shape)), -1))
+    record, sizes = tuple(map(int, shape[1:])), whole.chunks[0]
+    one = delayed(_as_stated, pure=False)
+    pieces = zip(whole.to_delayed().ravel(), sizes, strict=True)
+    chunks = [one(chunk, rows, record, array.dtype, name) for chunk, rows in pieces]
+    return record, chunks, None if np.isnan(shape[0]) else list(map(int, sizes))
+
+
+def _as_stated(chunk: Any, rows: float, shape: Shape, dtype: np.dtype[Any], name: str) -> Any:
+    """A chunk in its array's dtype, if it has as many rows as stated (NaN: unknown)."""
+    if not np.isnan(rows) and len(chunk) != rows:
+        raise DataError(
+            f"{name} has a chunk of {len(chunk)} records where its Dask array states {rows}: "
+            "whatever made it must state the chunks it returns, or NaN where it cannot know"
+        )
+    return in_dtype(chunk, shape, dtype)
+
 
 BLOCK_BYTES = 16 << 20
-DEVICE_BYTES = 8 << 30  # of a block on a device, where work has to be started for each
+DEVICE_BYTES = 8 << 30  # of a block on a device, where each block costs a launch
 Read = Callable[[], Iterator[Any]]
 
 
 class Advice(NamedTuple):
-    """What may help where a record is unusable; for the curator's eyes only."""
+    """A hint about an invalid record, for the curator only."""
 
     text: str = ""
     ask: tuple[str, ...] = ()  # options that may help
     of: tuple[str, int] | None = None  # the part it lies in, and its place there
 
+    @classmethod
+    def none(cls, i: int) -> "Advice":
+        """No hint, for any record."""
+        return cls()
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class Source:
-    """A collection of k×k matrices that can be read block by block.
+    """A collection of k×k matrices that can be read block by block."""
 
-    Parameters
-    ----------
-    read : callable
-        Returns an iterator over blocks, afresh at each call: arrays ``(m, k, k)``,
-        single matrices, or lists of matrices.
-    k : int
-    n : int or None
-        Number of records, None when only reading tells.
-    name : str
-        How messages call the source.
-    rereadable : bool
-        Whether the source can be read more than once.
-    chunks : sequence, optional
-        Pieces that a worker of a cluster can read on its own, in order: Dask's delayed
-        objects, or functions of no argument that can be pickled.
-    sizes : sequence of int, optional
-        Number of records of each chunk.
-    dtype : numpy dtype, optional
-        Of all records, where an array or a file has one; public.
-    parts : int, optional
-        p, where a record is p matrices: blocks are ``(m, p, k, k)`` then.
-    columns : tuple of str
-        What stands beside the records: blocks are :class:`~spdp.stacks.Block` then.
-    record : Unit
-        What one record is, where nobody says whose it is.
-    advise : callable, optional
-        ``advise(i)`` is the :class:`Advice` that goes with an error about record i. It
-        may look at the data: it is asked where such errors are raised, never else.
-    device : bool
-        Whether its blocks lie on a GPU.
-    of_dask : bool
-        Whether its records are a Dask collection's.
-    memory : int
-        Bytes of its records where they lie in memory anyway; 0 for files.
-    origins : dict, optional
-        Files that columns were read from, for messages: name of a column to name.
-    """
-
-    def __init__(
-        self,
-        read: Read,
-        k: int,
-        n: int | None,
-        name: str,
-        *,
-        rereadable: bool = True,
-        chunks: Sequence[Any] | None = None,
-        sizes: Sequence[int] | None = None,
-        dtype: np.dtype[Any] | None = None,
-        parts: int | None = None,
-        columns: tuple[str, ...] = (),
-        record: Unit = Unit.RECORD,
-        advise: Callable[[int], Advice] | None = None,
-        device: bool = False,
-        of_dask: bool = False,
-        memory: int = 0,
-        origins: Mapping[str, str] | None = None,
-    ) -> None:
-        self._read = read
-        self.k = k
-        self.n = n
-        self.name = name
-        self.rereadable = rereadable
-        self.chunks = chunks
-        self.sizes = sizes
-        self.dtype = dtype
-        self.parts = parts
-        self.columns = columns
-        self.record = record
-        self.advise = advise or (lambda i: Advice())
-        self.device = device
-        self.of_dask = of_dask
-        self.memory = memory
-        self.origins = dict(origins or {})
-        self._started = False
+    # an iterator over blocks, afresh at each call: arrays (m, k, k) or (m, p, k, k),
+    # single matrices, or lists of them; as a Block where there are columns
+    read: Read = field(kw_only=False)
+    k: int = field(kw_only=False)
+    n: int | None = field(kw_only=False)  # number of records; None where only reading tells
+    name: str = field(kw_only=False)  # its name in messages
+    rereadable: bool = True
+    # pieces that a worker of a cluster reads on its own, in order: Dask's delayed
+    # objects, or functions of no argument that can be pickled; records of each
+    chunks: Sequence[Any] | None = None
+    sizes: Sequence[int] | None = None
+    dtype: np.dtype[Any] | None = None  # of all records, where an array or file has one; public
+    parts: int | None = None  # p, where a record is p matrices
+    columns: tuple[str, ...] = ()  # names of the columns
+    record: Unit = Unit.RECORD  # what one record is, where persons are not given
+    # a hint for an error about record i. It may read the data, so it is called only
+    # where such an error is raised
+    advise: Callable[[int], Advice] = Advice.none
+    device: bool = False  # whether its blocks lie on a GPU
+    of_dask: bool = False  # whether its records are a Dask collection
+    memory: int = 0  # bytes of its records if they are in memory; 0 for files
+    origins: Mapping[str, str] = field(default_factory=dict)  # files of columns, for messages
+    _started: bool = field(default=False, init=False)
 
     def __repr__(self) -> str:
         number = "" if self.n is None else f"{self.n:,} "
@@ -137,9 +120,7 @@ class Source:
 
     @property
     def unit(self) -> Unit:
-        """What a guarantee for these data protects: a person, where it is known whose
-        the records are, else a record.
-        """
+        """The unit of privacy: a person where persons are given, else ``record``."""
         return Unit.PERSON if "person" in self.columns else self.record
 
     def blocks(self) -> Iterator[Any]:
@@ -150,26 +131,9 @@ class Source:
                 "pass an array, a file or a function that opens it anew"
             )
         self._started = True
-        return self._read()
+        return self.read()
 
     __iter__ = blocks
-
-    def with_columns(
-        self,
-        names: Iterable[str],
-        read: Read,
-        chunks: Sequence[Any] | None,
-        origins: Mapping[str, str] | None = None,
-    ) -> "Source":
-        """The same records, read so that more columns stand beside them.
-
-        ``origins`` are the files that some of these were read from.
-        """
-        wider = copy(self)
-        wider.columns = (*self.columns, *names)
-        wider.origins = {**self.origins, **(origins or {})}
-        wider._read, wider.chunks, wider._started = read, chunks, False
-        return wider
 
 
 def rows_per_block(
@@ -188,7 +152,7 @@ def _parts(shape: Shape) -> int | None:
 
 
 def as_source(X: Any, name: str = "X") -> Source:
-    """See data as records in pieces.
+    """Data as a :class:`Source`.
 
     An array or memory map ``(n, k, k)``, or ``(n, p, k, k)`` where a record is p
     matrices, CuPy's and torch's on a GPU too; a list of records, each in its own dtype;
@@ -215,30 +179,27 @@ def chain(parts: Sequence[Source]) -> Source:
     first = parts[0]
     for part in parts:
         if part.shape != first.shape:
-            raise DataError(
-                f"{part.name} holds matrices of another size, {_size(part)}, than {first.name}, "
-                f"{_size(first)}"
-            )
+            raise DataError(f"{part.name}: {_size(part)} matrices, {first.name}: {_size(first)}")
         if part.columns != first.columns or part.unit != first.unit:
             raise DataError(
-                f"{part.name} does not say of its records what {first.name} says: whose they "
-                "are, their labels, or whether they are voxels"
+                f"{part.name} and {first.name} state different things of their records: persons, "
+                "labels, or whether they are voxels"
             )
     counts = [part.n for part in parts]
     more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
-    return _of_shape(
-        lambda: (block for part in parts for block in part.blocks()),
-        parts[0].shape,
-        None if None in counts else sum(count or 0 for count in counts),
-        parts[0].name + more,
+    return replace(
+        first,
+        read=lambda: (block for part in parts for block in part.blocks()),
+        n=None if None in counts else sum(count or 0 for count in counts),
+        name=first.name + more,
         rereadable=all(part.rereadable for part in parts),
         chunks=_joined([part.chunks for part in parts]),
         sizes=_joined([part.sizes for part in parts]),
         dtype=_widest([part.dtype for part in parts]),
-        columns=first.columns,
-        record=first.record,
         advise=_by_part(parts),
+        device=False,
         of_dask=any(part.of_dask for part in parts),
+        memory=0,
         origins=_shared([part.origins for part in parts]),
     )
 
@@ -266,8 +227,8 @@ def _joined(lists: list[Sequence[Any] | None]) -> list[Any] | None:
     return None if None in lists else [item for some in lists for item in some or ()]
 
 
-def _shared(origins: list[dict[str, str]]) -> dict[str, str]:
-    """Files that are the same for all parts: no other may be named for any record."""
+def _shared(origins: list[Mapping[str, str]]) -> dict[str, str]:
+    """Files that all parts share; no other file fits every record."""
     return {
         name: file
         for name, file in origins[0].items()
@@ -282,7 +243,7 @@ def _widest(dtypes: list[np.dtype[Any] | None]) -> np.dtype[Any] | None:
 
 
 def _from_array(A: NDArray[Any], name: str) -> Source:
-    shape, device = A.shape[1:], on_device(A)
+    shape, device = A.shape[1:], type(A) is not np.ndarray and on_device(A)
     size = DEVICE_BYTES if device else None
     step = rows_per_block(shape[-1], A.itemsize, _parts(shape), size)
     options = {"device": device, "dtype": A.dtype, "memory": 0 if _mapped(A) else A.nbytes}
@@ -290,7 +251,9 @@ def _from_array(A: NDArray[Any], name: str) -> Source:
 
 
 def _cut(items: Any, step: int) -> Read:
-    """Reads an array or a list in blocks of so many records."""
+    """A function that reads an array or a list in blocks of ``step`` records."""
+    if len(items) <= step:
+        return lambda: iter([items] if len(items) else [])
     return lambda: (items[i : i + step] for i in range(0, len(items), step))
 
 

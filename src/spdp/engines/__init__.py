@@ -1,19 +1,22 @@
 """Engines: this process, its GPU, or a Dask cluster."""
 
-from spdp.choices import Place, choose
 from spdp.data.source import Source
 from spdp.engines.base import Engine
 from spdp.engines.local import LocalEngine
-from spdp.engines.task import Held
+from spdp.engines.store import VectorStore
+from spdp.options import Place, choose
 
-__all__ = ["Engine", "Held", "LocalEngine", "engine_for"]
+__all__ = ["Engine", "LocalEngine", "VectorStore", "engine_for"]
+
+
+LOCAL = LocalEngine()
 
 
 def engine_for(source: Source, wanted: Engine | str | None = None) -> Engine:
-    """The engine that is wanted: an :class:`Engine`, "local" or "gpu".
+    """The engine that is asked for: an :class:`Engine`, "local" or "gpu".
 
-    None takes the cluster this process is a client of for Dask's collections, the GPU
-    for arrays that lie there, and else this process.
+    None chooses the cluster of this process's client for Dask collections, the GPU for
+    arrays that lie there, and this process otherwise.
 
     Files are read here unless a :class:`~spdp.engines.dask.DaskEngine` is passed: only
     the user knows whether the workers can see them.
@@ -26,13 +29,13 @@ def engine_for(source: Source, wanted: Engine | str | None = None) -> Engine:
 
         return GpuEngine()
     if place is Place.LOCAL or source.chunks is None or not source.of_dask:
-        return LocalEngine()
+        return LOCAL
     try:
         from distributed import get_client
 
         client = get_client()
     except (ImportError, ValueError):  # no cluster
-        return LocalEngine()
+        return LOCAL
     from spdp.engines.dask import DaskEngine
 
     return DaskEngine(client)

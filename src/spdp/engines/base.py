@@ -1,35 +1,36 @@
 """An engine: where the records are, and where work on them runs.
 
 Work is a function of one block of records, sent to where the block is; what comes back
-is integers, a count and at most one fault. Both engines run the very same functions.
+is integers, a count and at most one fault. All engines run the very same functions.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
-from spdp.blocks import record_marks
 from spdp.charts import Chart
-from spdp.choices import OnInvalid
+from spdp.data.batching import Block, check_kind, record_marks
+from spdp.data.progress import track
 from spdp.data.source import Source
-from spdp.engines.people import HeldPeople, People, cells_of
-from spdp.engines.task import Array, Held, Ints, Task, Totals, totals_of
+from spdp.engines import store
+from spdp.engines.grouping import Persons, PersonStore, cells_of
+from spdp.engines.store import Task, VectorStore
 from spdp.errors import DataError, InvalidMatrixError, named
-from spdp.kernels import Region
-from spdp.lattice import MAX_RECORDS, Unusable
-from spdp.privacy.ledger import Ledger, fingerprint_text
-from spdp.progress import track
+from spdp.kernels.arrays import Array, Ints
+from spdp.kernels.base import Region
+from spdp.ledger import Ledger
+from spdp.ledger.identity import fingerprint_text
+from spdp.options import OnInvalid
 from spdp.queries import Query
-from spdp.stacks import Block, check_kind
 
-__all__ = ["KEEP_BYTES", "Engine", "Held", "collect", "unusable_record"]
-
-# Vectors kept for a search; of more records it looks at every 2nd, 4th, … block. Where
-# records lie in memory their vectors may take as much, up to so many times this.
+# Memory for vectors kept for a search; where they do not fit, a random one in 2, 4, …
+# records is kept. Vectors of records in memory may take as much as the records, up to
+# so many times this.
 KEEP_BYTES, IN_MEMORY = 160 << 20, 4
-CENTRED = f"{named('on_invalid', 'center')} counts such records as the domain's centre"
+CENTRED = f"{named('on_invalid', 'center')} replaces such records with the domain's centre"
 
 
 class Engine(ABC):
@@ -39,7 +40,7 @@ class Engine(ABC):
 
     @property
     def kernels_here(self) -> str | None:
-        """Kernels for arrays in this process's memory, wherever the records are."""
+        """Kernels for arrays in this process's memory; records may be elsewhere."""
         return self.kernels
 
     @abstractmethod
@@ -47,8 +48,8 @@ class Engine(ABC):
         """``work(block, *args)`` for every block, in order."""
 
     @abstractmethod
-    def hold(self, source: Source, task: Task, keep_bytes: int) -> Held:
-        """Read a source once and keep its vectors where they are, if they fit."""
+    def hold(self, source: Source, task: Task, keep_bytes: int) -> VectorStore:
+        """Read a source and keep its vectors, or a subsample where they do not fit."""
 
     def task(
         self,
@@ -58,78 +59,49 @@ class Engine(ABC):
         on_invalid: OnInvalid,
         classes: Sequence[Any] | None = None,
         ranges: Array | None = None,
+        allow_none: bool = False,
     ) -> Task:
         """What to do with the blocks of a source.
 
-        One whose dtype as a whole the chart does not take is an error, whatever
-        ``on_invalid``: that dtype is public.
+        A source whose dtype the chart does not accept is an error, whatever
+        ``on_invalid`` is: the dtype as a whole is public.
         """
         if source.dtype is not None:
             check_kind(source.dtype, chart.kinds, source.name)
-        explain = on_invalid is OnInvalid.RAISE
         labels = None if classes is None else tuple(classes)
-        return Task(
-            chart,
-            region,
-            source.shape,
-            source.name,
-            self.kernels,
-            explain,
-            labels,
-            ranges,
-            files=tuple(source.origins.items()),
-        )
+        told = self.kernels, on_invalid is OnInvalid.RAISE, labels, ranges, allow_none
+        files = tuple(source.origins.items())
+        return Task(chart, region, source.shape, source.name, *told, files=files)
 
-    def gather(self, source: Source, task: Task, allow_none: bool = False) -> Held:
+    def gather(self, source: Source, task: Task, max_records: int | None = None) -> VectorStore:
         """Vectors to ask queries of: one for each record, or for each person.
 
-        With ``allow_none`` no records at all are a dataset too.
+        Where the task allows it, a dataset may have no records. With ``max_records``, a
+        person is weighted by the number of their records, up to that number.
         """
         if "person" in source.columns:
-            return self.people(source, task, allow_none)
+            return self._persons(source, task, max_records)
         most = max(KEEP_BYTES, min(source.memory, IN_MEMORY * KEEP_BYTES))
-        return self.hold(source, task._replace(allow_none=allow_none), most)
+        return self.hold(source, task, most)
 
-    def total(
-        self,
-        source: Source,
-        chart: Chart,
-        region: Region,
-        queries: Sequence[Query],
-        on_invalid: OnInvalid,
-        allow_none: bool = False,
-        classes: Sequence[Any] | None = None,
-    ) -> tuple[list[Ints], int]:
-        """Exact totals of queries over all records, and their number: one pass.
+    def stream(self, source: Source, task: Task) -> VectorStore:
+        """Records for a single query, which is answered in one pass."""
+        return StreamStore(self, source, task)
 
-        With ``allow_none`` no records at all are a dataset too.
-        """
-        task = self.task(source, chart, region, on_invalid, classes)
-        results = self.each(source, totals_of, task, list(queries))
-        sums, n = collect(source, results, allow_none)
-        if not sums:
-            sums = totals_of(_nobody(source), task, queries).totals
-        return sums, n
+    def _persons(self, source: Source, task: Task, max_records: int | None) -> PersonStore:
+        """Read a source whose records have subject ids: a vector for each person."""
+        persons = Persons(task)
 
-    def people(
-        self, source: Source, task: Task, allow_none: bool = False, most: int | None = None
-    ) -> HeldPeople:
-        """Read a source whose records say whose they are: a vector for each person.
-
-        With ``most``, a person counts by the number of their records up to that.
-        """
-        people = People(task)
-
-        def added() -> Iterator[Totals]:
+        def added() -> Iterator[store.Totals]:
             for cells in self.each(source, cells_of, task):
-                people.add(cells)
-                yield Totals([], cells.m, cells.fault)
+                persons.add(cells)
+                yield store.Totals(None, cells.m, cells.fault)
 
-        collect(source, added(), allow_none)
-        return HeldPeople(people, self.kernels_here, most)
+        collect(source, added(), task.allow_none)
+        return PersonStore(persons, self.kernels_here, max_records)
 
     def check_data(self, source: Source, ledger: Ledger) -> None:
-        """Refuse data that are not those a ledger is bound to."""
+        """Refuse data other than those a ledger is bound to."""
         if not ledger.is_bound:
             return
         if not source.rereadable:
@@ -147,13 +119,31 @@ class Engine(ABC):
         return fingerprint_text(total, n, source.k)
 
 
-def _nobody(source: Source) -> Block:
-    """A block of no records."""
-    return Block(np.empty((0, *source.shape)), {name: np.empty(0) for name in source.columns})
+class StreamStore(VectorStore):
+    """Records that are read when their single query is asked; n is known after that."""
+
+    def __init__(self, engine: Engine, source: Source, task: Task) -> None:
+        self._engine, self._source, self._task = engine, source, task
+        self.d = len(task.region.center)
+        self.n = self.m = source.n or 0
+
+    def total(self, query: Query[Any], subsampled: bool = False) -> Ints:
+        source, task = self._source, self._task
+        results = self._engine.each(source, store.totals_of, task, query)
+        total, self.n = collect(source, results, task.allow_none)
+        self.m = self.n
+        if total is None:
+            columns = {name: np.empty(0) for name in source.columns}
+            nobody = Block(np.empty((0, *source.shape)), columns)
+            return np.asarray(store.totals_of(nobody, task, query).total)
+        return total
+
+    def rotated(self, axes: Array) -> VectorStore:
+        raise TypeError("records that are streamed are not kept to be rotated")
 
 
-def unusable_record(
-    source: Source, i: int, fault: Unusable, remedy: str = CENTRED
+def invalid_record(
+    source: Source, i: int, fault: store.Unusable, remedy: str = CENTRED
 ) -> InvalidMatrixError:
     """The error for record i: the file it is in, its place there, and what may help."""
     text, ask, of = source.advise(i)
@@ -164,25 +154,25 @@ def unusable_record(
 
 
 def collect(
-    source: Source, results: Iterable[Totals], allow_none: bool = False
-) -> tuple[list[Ints], int]:
+    source: Source, results: Iterable[store.Totals], allow_none: bool = False
+) -> tuple[Ints | None, int]:
     """Add up results block by block.
 
-    Raise for an unusable record unless it is centred.
+    Raise an error for an invalid record, unless the policy is to centre it.
     """
-    sums: list[Ints] = []
-    n = 0
-    with track("reading records", source.n) as advance:
-        for totals, m, fault in results:
+    total: Ints | None = None
+    n, advance = 0, None
+    with ExitStack() as stack:
+        for part, m, fault in results:
             if fault is not None:  # only where the policy is to raise
-                raise unusable_record(source, n + fault.place, fault)
+                raise invalid_record(source, n + fault.place, fault)
             n += m
-            if n > MAX_RECORDS:
-                raise DataError(
-                    f"{source.name} has more than 2**32 records; sums would not be exact"
-                )
-            sums = [a + b for a, b in zip(sums, totals, strict=True)] if sums else totals
-            advance(m)
+            if n > store.MAX_RECORDS:
+                raise DataError(f"{source.name} has more than 2**32 records; sums would overflow")
+            total = part if total is None else total + part
+            if n != source.n:  # more is to come
+                advance = advance or stack.enter_context(track("reading records", source.n))
+                advance(m)
     if n == 0 and not allow_none:
         raise DataError(f"{source.name} holds no records")
-    return sums, n
+    return total, n

@@ -5,31 +5,20 @@ result is counted once because it is asked for once.
 """
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.data.pieces import read_piece
-from spdp.data.source import Source
+from spdp.data.source import Source, read_piece
+from spdp.engines import store
 from spdp.engines.base import Engine, collect
-from spdp.engines.coins import Coins
-from spdp.engines.task import (
-    Array,
-    Held,
-    Ints,
-    Task,
-    counted,
-    nobody,
-    part_of,
-    totals_of_vectors,
-    turn,
-    vectors_of,
-)
+from spdp.engines.store import Task, Vectors, VectorStore
+from spdp.engines.subsampling import Subsample
 from spdp.errors import DataError
-from spdp.queries import Query
-
-__all__ = ["DaskEngine"]
+from spdp.kernels.arrays import Array, Ints
+from spdp.queries import Query, Rows
 
 RETRIES = 3
 
@@ -43,8 +32,8 @@ class DaskEngine(Engine):
     def each(self, source: Source, work: Any, *args: Any) -> Iterator[Any]:
         return results_of(self.submit(source, work, *args))
 
-    def hold(self, source: Source, task: Task, keep_bytes: int) -> Held:
-        return _RemoteHeld(self, source, task)
+    def hold(self, source: Source, task: Task, keep_bytes: int) -> VectorStore:
+        return RemoteStore(self, source, task)
 
     def submit(self, source: Source, work: Any, *args: Any) -> list[Any]:
         """One task per chunk, not retrieved: its result stays with the worker."""
@@ -59,54 +48,56 @@ class DaskEngine(Engine):
         return list(self.client.compute(tasks, retries=RETRIES))
 
 
-class _RemoteHeld(Held):
+class RemoteStore(VectorStore):
     """Vectors that stay with the workers that computed them."""
 
     def __init__(self, engine: DaskEngine, source: Source, task: Task) -> None:
-        self._client, self._kernels, self._coins = engine.client, engine.kernels, Coins(task.key)
+        self._client, self._kernels = engine.client, engine.kernels
+        self._subsample = Subsample(task.key)
         # a source may have no piece at all
-        futures = engine.submit(source, vectors_of, task) or [
-            engine.client.submit(nobody, task, pure=False)
+        futures = engine.submit(source, store.vectors_of, task) or [
+            engine.client.submit(store.no_vectors, task, pure=False)
         ]
-        counts = list(results_of(engine.client.map(counted, futures, pure=False)))
+        counts = list(results_of(engine.client.map(Vectors.counted, futures, pure=False)))
         _, self.n = collect(source, counts, task.allow_none)
         self._sizes = tuple(result.m for result in counts)
-        self.m, self._futures = self.n, futures
-        self._places: list[NDArray[np.intp]] | None = None  # looked at, if not all of them
+        self.m = self.n
+        self._futures: list[Any] = engine.client.map(attrgetter("rows"), futures, pure=False)
+        self._places: list[NDArray[np.intp]] | None = None  # of the subsample; None: all
         self._thin: list[Any] | None = None
         self.d = len(task.region.center)
 
-    def look_at(self, one_in: int) -> None:
-        self._places = self._coins.to_look_at(self._sizes, one_in)
+    def subsample(self, one_in: int) -> None:
+        self._places = None if one_in == 1 else self._subsample.places(self._sizes, one_in)
         self._thin = None  # thinned when first asked for
         self.m = self.n if self._places is None else sum(map(len, self._places))
 
-    def _looked(self) -> list[Any]:
+    def _looked_at(self) -> list[Any]:
         if self._places is None:
             return self._futures
         if self._thin is None:
-            self._thin = self._client.map(
-                part_of, self._futures, self._places, pure=False, retries=RETRIES
-            )
+            self._thin = self._map(_some_of, self._futures, self._places)
         return self._thin
 
-    def turned(self, axes: Array) -> Held:
-        options = {"axes": axes, "kernels": self._kernels, "pure": False, "retries": RETRIES}
-        self._futures = self._client.map(turn, self._futures, **options)
+    def _map(self, work: Any, *futures: Any, **options: Any) -> list[Any]:
+        """Work on every block where it lies, again where a worker is lost."""
+        return list(self._client.map(work, *futures, pure=False, retries=RETRIES, **options))
+
+    def rotated(self, axes: Array) -> VectorStore:
+        options = {"axes": axes, "kernels": self._kernels}
+        self._futures = self._map(store.rotate, self._futures, **options)
         if self._thin is not None:
-            self._thin = self._client.map(turn, self._thin, **options)
+            self._thin = self._map(store.rotate, self._thin, **options)
         return self
 
-    def total(self, query: Query, whole: bool = False) -> Ints:
-        parts = self._client.map(
-            totals_of_vectors,
-            self._futures if whole else self._looked(),
-            query=query,
-            kernels=self._kernels,
-            pure=False,
-            retries=RETRIES,
-        )
+    def total(self, query: Query[Any], subsampled: bool = False) -> Ints:
+        blocks = self._looked_at() if subsampled else self._futures
+        parts = self._map(store.total_of_rows, blocks, query=query, kernels=self._kernels)
         return np.asarray(np.sum(list(results_of(parts)), axis=0, dtype=np.int64))
+
+
+def _some_of(rows: Rows, places: NDArray[np.intp]) -> Rows:
+    return store.thinned([rows], [places])
 
 
 def _on_worker(work: Any, piece: Any, *args: Any) -> Any:

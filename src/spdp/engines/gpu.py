@@ -13,18 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.blocks import REAL
+from spdp.data.batching import REAL
 from spdp.data.source import Source
-from spdp.engines.local import LocalEngine, LocalHeld
-from spdp.engines.task import Held, Task
+from spdp.engines.local import LocalEngine, LocalStore
+from spdp.engines.store import Task, VectorStore
 from spdp.errors import ParameterError
 from spdp.kernels.base import working_dtype
 
-__all__ = ["GpuEngine"]
-
 STAGE_BYTES = 64 << 20  # of one page-locked buffer
-COPIERS = 4  # threads that fill it: one alone is slower than the way to the device
-KEPT = 0.4  # of the device's free memory, for vectors; turning them needs as much again
+COPIERS = 4  # threads that fill it: one alone is slower than the transfer
+KEPT = 0.4  # of the device's free memory, for vectors; rotating them needs as much again
 
 
 class GpuEngine(LocalEngine):
@@ -59,13 +57,13 @@ class GpuEngine(LocalEngine):
                     "method='oneshot' needs less, engine='local' none of it"
                 ) from None
 
-    def hold(self, source: Source, task: Task, keep_bytes: int) -> Held:
+    def hold(self, source: Source, task: Task, keep_bytes: int) -> VectorStore:
         needed = None if source.n is None else 8 * source.n * len(task.region.center)
         if needed is None or needed > keep_bytes:  # asking takes longer than a small search
             pool = self._cupy.get_default_memory_pool()
             free = self._cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
             keep_bytes = max(keep_bytes, int(KEPT * free))
-        return LocalHeld(self, source, task, keep_bytes)
+        return LocalStore(self, source, task, keep_bytes)
 
     def fingerprint(self, source: Source, key: bytes) -> str:
         return LocalEngine().fingerprint(source, key)
@@ -134,7 +132,7 @@ class _Stage:
         self._turn = 0
 
     def upload(self, batch: _Batch) -> tuple[Any, Any]:
-        """Start to send a batch; the array it will be, and the event of its arrival."""
+        """Start to send a batch; returns its array, and the event of its arrival."""
         pinned, device, arrived = self._slot(batch.bytes)
         m, k = sum(map(len, batch.blocks)), batch.blocks[0].shape[1]
         staged = np.frombuffer(pinned, batch.dtype, m * k * k).reshape(m, k, k)

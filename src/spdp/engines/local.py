@@ -4,33 +4,21 @@ Blocks are read one after the other and worked on here.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spdp.data.source import Source
+from spdp.engines import store
 from spdp.engines.base import Engine, collect
-from spdp.engines.coins import Coins
-from spdp.engines.task import (
-    Array,
-    Held,
-    Ints,
-    Task,
-    Vectors,
-    counted,
-    nobody,
-    part_of,
-    thinned,
-    totals_of_vectors,
-    turn,
-    vectors_of,
-)
+from spdp.engines.store import Task, Totals, Vectors, VectorStore
+from spdp.engines.subsampling import Subsample
 from spdp.errors import DataError
 from spdp.kernels import kernels_for
-from spdp.queries import Query
-
-__all__ = ["HeldArray", "LocalEngine", "LocalHeld"]
+from spdp.kernels.arrays import Array, Ints
+from spdp.queries import Query, Rows
 
 
 class LocalEngine(Engine):
@@ -43,104 +31,94 @@ class LocalEngine(Engine):
         self.kernels = kernels
 
     def each(self, source: Source, work: Any, *args: Any) -> Iterator[Any]:
-        return (work(block, *args) for block in source.blocks())
+        return map(work, source.blocks(), *map(repeat, args))
 
-    def hold(self, source: Source, task: Task, keep_bytes: int) -> Held:
-        return LocalHeld(self, source, task, keep_bytes)
+    def hold(self, source: Source, task: Task, keep_bytes: int) -> VectorStore:
+        return LocalStore(self, source, task, keep_bytes)
 
 
-class LocalHeld(Held):
-    """Vectors in memory: all, or one in 2, 4, … where not all fit.
+class LocalStore(VectorStore):
+    """Vectors in memory: all, or a random one in 2, 4, … where not all fit.
 
-    Which are kept is left to coins; how many, to the size of the source.
+    Which vectors are kept is secret. It depends on the number of records and on the
+    secret key, never on what the records hold.
     """
 
     def __init__(self, engine: LocalEngine, source: Source, task: Task, limit: int) -> None:
         self._engine, self._source, self._task = engine, source, task
         self._limit = limit
-        self._kept: list[Vectors] = []
-        self._one_in, self._size, self._coins = 1, 0, Coins(task.key)
-        self._places: list[NDArray[np.intp]] | None = None  # looked at, if not all of them
-        self._thin: list[Vectors] | None = None
+        self._kept: list[Rows] = []
+        self._one_in, self._size, self._subsample = 1, 0, Subsample(task.key)
+        self._places: list[NDArray[np.intp]] | None = None  # of the subsample; None: all
+        self._thin: list[Rows] | None = None
         self._axes: Array | None = None  # along which coordinates are given, if not their own
-        _, self.n = collect(source, map(counted, self._first_pass()), task.allow_none)
-        self._kept = self._kept or [nobody(task)]
-        self.look_at(1)
+        _, self.n = collect(source, self._first_pass(), task.allow_none)
+        self._kept = self._kept or [store.no_vectors(task).rows]
+        self._kernels = kernels_for(self._kept[0].Y, task.kernels)
+        self.subsample(1)
         self.d = len(task.region.center)
 
-    def _vectors(self) -> Iterator[Vectors]:
-        read = self._engine.each(self._source, vectors_of, self._task)
-        if self._axes is None:
-            return read
-        return (turn(vectors, self._axes, self._task.kernels, reuse=True) for vectors in read)
+    def _read(self) -> Iterator[Vectors]:
+        return self._engine.each(self._source, store.vectors_of, self._task)
 
-    def look_at(self, one_in: int) -> None:
-        sizes = tuple(vectors.m for vectors in self._kept)
-        self._places = self._coins.to_look_at(sizes, one_in)
+    def subsample(self, one_in: int) -> None:
+        sizes = tuple(len(rows.Y) for rows in self._kept)
+        self._places = None if one_in == 1 else self._subsample.places(sizes, one_in)
         self._thin = None  # thinned when first asked for
         self.m = sum(sizes if self._places is None else map(len, self._places))
 
-    def _looked(self) -> list[Vectors]:
+    def _looked_at(self) -> list[Rows]:
         if self._places is None:
             return self._kept
         if self._thin is None:
-            self._thin = [thinned(self._kept, self._places)]
+            self._thin = [store.thinned(self._kept, self._places)]
         return self._thin
 
-    def turned(self, axes: Array) -> Held:
+    def rotated(self, axes: Array) -> VectorStore:
         for blocks in (self._kept, self._thin or []):
-            for i, block in enumerate(blocks):  # where they lie: memory stays flat
-                blocks[i] = turn(block, axes, self._task.kernels, reuse=True)
+            for i, rows in enumerate(blocks):  # where they lie: memory stays flat
+                blocks[i] = store.rotate(rows, axes, self._task.kernels, reuse=True)
         self._axes = axes if self._axes is None else self._axes @ axes
         return self
 
-    def _first_pass(self) -> Iterator[Vectors]:
-        for vectors in self._vectors():
-            self._kept.append(self._part(vectors, self._one_in))
+    def _first_pass(self) -> Iterator[Totals]:
+        for vectors in self._read():
+            self._kept.append(self._part(vectors.rows, self._one_in))
             self._size += self._kept[-1].Y.nbytes
-            self._make_room()
-            yield vectors
+            if self._size > self._limit:
+                self._make_room()
+            yield Totals(None, vectors.m, vectors.fault)
 
-    def _part(self, vectors: Vectors, one_in: int) -> Vectors:
-        """Vectors to keep, by coins that are thrown once."""
+    def _part(self, rows: Rows, one_in: int) -> Rows:
+        """Rows to keep, drawn once."""
         if one_in == 1:
-            return vectors
-        return part_of(vectors, self._coins.to_keep(vectors.m, one_in))
+            return rows
+        return store.thinned([rows], [self._subsample.to_keep(len(rows.Y), one_in)])
 
     def _make_room(self) -> None:
-        while self._size > self._limit and sum(vectors.m for vectors in self._kept) > 1:
+        while self._size > self._limit and sum(len(rows.Y) for rows in self._kept) > 1:
             if not self._source.rereadable:
                 raise DataError(
                     f"{self._source.name} can be read only once and is too large to keep; "
                     "method='oneshot' reads it once"
                 )
-            for i, vectors in enumerate(self._kept):  # one by one: memory stays flat
-                self._kept[i] = self._part(vectors, 2)
+            for i, rows in enumerate(self._kept):  # one by one: memory stays flat
+                self._kept[i] = self._part(rows, 2)
             self._one_in *= 2
-            self._size = sum(vectors.Y.nbytes for vectors in self._kept)
+            self._size = sum(rows.Y.nbytes for rows in self._kept)
 
-    def total(self, query: Query, whole: bool = False) -> Ints:
-        if not whole:
-            parts: Iterable[Vectors] = self._looked()
-        else:
-            parts = self._kept if self._one_in == 1 else self._vectors()
-        totals = [totals_of_vectors(vectors, query, self._task.kernels) for vectors in parts]
-        return np.asarray(np.sum(totals, axis=0, dtype=np.int64))
+    def _all(self) -> Iterable[Rows]:
+        """All rows, read again where not all were kept."""
+        if self._one_in == 1:
+            return self._kept
+        read = (vectors.rows for vectors in self._read())
+        if self._axes is None:
+            return read
+        axes, kernels = self._axes, self._task.kernels
+        return (store.rotate(rows, axes, kernels, reuse=True) for rows in read)
 
-
-class HeldArray(Held):
-    """Vectors (m, d) that are here already, as they are: for simulation."""
-
-    def __init__(self, Y: Array) -> None:
-        self.Y = Y
-        self.n = self.m = len(Y)
-        self.d = Y.shape[1]
-
-    def look_at(self, one_in: int) -> None:
-        """Simulations look at all of their vectors."""
-
-    def total(self, query: Query, whole: bool = False) -> Ints:
-        return query.total(self.Y, kernels_for(self.Y))
-
-    def turned(self, axes: Array) -> Held:
-        return HeldArray(kernels_for(self.Y).rotate(self.Y, np.zeros(self.d), axes))
+    @store.quiet
+    def total(self, query: Query[Any], subsampled: bool = False) -> Ints:
+        blocks = self._looked_at() if subsampled else self._all()
+        totals = [query.total(rows, self._kernels) for rows in blocks]
+        return totals[0] if len(totals) == 1 else np.asarray(np.sum(totals, axis=0, dtype=np.int64))

@@ -1,11 +1,9 @@
-"""Batch kernels on stacks of symmetric matrices.
-
-The only place where they are decomposed.
+"""Batch kernels on stacks of symmetric matrices: logarithms, lattice points, sums.
 
 Implementations of the :class:`Kernels` protocol: :mod:`spdp.kernels.reference` (NumPy);
 where it was built, :mod:`spdp.kernels.native` (C++, one matrix per SIMD lane, all
 cores); and for CuPy's arrays :mod:`spdp.kernels.cuda`. :func:`kernels_for` chooses by
-where an array lies and by what an engine asks for; ``SPDP_KERNELS=numpy`` prefers the
+where an array lies and by what an engine asks for; ``SPDP_KERNELS=numpy`` selects the
 reference for NumPy arrays, ``SPDP_NUM_THREADS`` and threadpoolctl limit the native
 threads.
 """
@@ -17,29 +15,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from spdp.errors import ParameterError, SlowBuild, warn
-from spdp.kernels.base import (
-    PRODUCT_NORM,
-    RECORD_NORM,
-    Kernels,
-    Region,
-    Status,
-    dimension,
-    size_of,
-)
-
-__all__ = [
-    "PRODUCT_NORM",
-    "RECORD_NORM",
-    "Kernels",
-    "Region",
-    "Status",
-    "backend",
-    "dimension",
-    "instruction_set",
-    "kernels_for",
-    "size_of",
-    "threads",
-]
+from spdp.kernels.base import Kernels
 
 MODULES = {"native": "spdp.kernels.native", "numpy": "spdp.kernels.reference"}
 DEVICE_MODULES = {"cuda": "spdp.kernels.cuda"}
@@ -48,7 +24,7 @@ PREFERRED = {"numpy": ("native", "numpy"), "cupy": ("cuda",)}  # by the library 
 
 
 def kernels_for(array: Any = None, wanted: str | None = None) -> Kernels:
-    """The kernels for an array: those an engine wants, or the best its library has."""
+    """The kernels for an array: those an engine asks for, or the fastest available."""
     home = type(array).__module__.partition(".")[0]
     names = PREFERRED.get(home, PREFERRED["numpy"])
     if home == "cupy" or wanted == "cuda":  # NumPy arrays are copied to the device
@@ -74,7 +50,7 @@ def _load(names: tuple[str, ...]) -> Kernels:
 
 
 def _say_slow(error: ImportError) -> None:
-    """Say once that NumPy stands in for the compiled kernels, unless it was chosen."""
+    """Warn once that NumPy replaces the compiled kernels, unless it was chosen."""
     if os.environ.get("SPDP_KERNELS") == "numpy":
         return
     missing = find_spec("spdp.kernels._native") is None
@@ -92,13 +68,13 @@ def backend() -> str:
 
 
 def instruction_set() -> str:
-    """What the kernels of NumPy arrays were compiled for, and run as here."""
+    """Instruction set that the kernels for NumPy arrays use on this machine."""
     native = getattr(kernels_for(), "_native", None)
     return "nothing compiled" if native is None else str(native.instruction_set())
 
 
 def threads() -> int:
-    """Threads that work on one call may use: limits on the kernels' are for all."""
+    """Threads that one call may use: the kernels' limit holds for all work."""
     return int(getattr(kernels_for(), "threads", int)()) or 1
 
 

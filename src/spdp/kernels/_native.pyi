@@ -32,11 +32,7 @@ def run_vectors(
     codes: NDArray[Any] | None = None,
 ) -> None: ...
 def run_products(
-    y: NDArray[Any],
-    center: NDArray[Any],
-    inverse: NDArray[Any],
-    radius: float,
-    total: NDArray[Any],
+    y: NDArray[Any], center: NDArray[Any], inverse: NDArray[Any], radius: float, total: NDArray[Any]
 ) -> None: ...
 def run_counts(
     y: NDArray[Any],

@@ -1,46 +1,22 @@
-"""What all kernels share.
-
-Their face, the shapes they speak in, and what counts as rounding.
-"""
+"""What all kernels share: their interface, and what counts as rounding."""
 
 from collections.abc import Callable
 from enum import IntEnum
 from functools import lru_cache
-from math import isqrt
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spdp.kernels import constants
-
-__all__ = [
-    "PRODUCT_NORM",
-    "RECORD_NORM",
-    "Kernels",
-    "OwnKernels",
-    "Region",
-    "Status",
-    "dimension",
-    "invvecd",
-    "own_kernels",
-    "size_of",
-    "symmetric",
-    "vecd",
-    "working_dtype",
-]
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Codes = NDArray[np.uint8]
+from spdp.kernels.arrays import Array, Codes, Ints
 
 RECORD_NORM = 1 << constants.LATTICE_BITS  # largest ℓ2 norm of an encoded record
 PRODUCT_NORM = 1 << constants.PRODUCT_BITS  # and of one that is multiplied with itself
-SQRT2 = float(np.sqrt(2.0))
 
 
 class Status(IntEnum):
-    """What became of one matrix."""
+    """Whether a matrix is valid, and if not, why."""
 
     OK = constants.OK
     NOT_FINITE = constants.NOT_FINITE
@@ -61,9 +37,10 @@ class Region(NamedTuple):
 
 
 class OwnKernels(NamedTuple):
-    """Kernels of a chart's own, each fused into one pass over a stack (m, k, k).
+    """Kernels of one chart, each a single pass over a stack (m, k, k).
 
-    What a matrix becomes depends on that matrix alone; an unusable one is the centre.
+    What a matrix becomes depends on that matrix alone. An invalid matrix is encoded as
+    the centre.
     """
 
     vectors: Callable[[NDArray[Any]], tuple[Array, Codes]]  # (m, d), not clipped
@@ -72,23 +49,24 @@ class OwnKernels(NamedTuple):
 
 
 # adds the lattice point of matrix i of a stack to row rows[i] of a table, to none where
-# that is -1, and gives the status of each
+# that is -1, and returns the status of each
 CodeAdder = Callable[[NDArray[Any], Region, NDArray[np.intp], Ints], Codes]
 
 
 class Kernels(Protocol):
     """Batch work on stacks ``(m, k, k)`` of float32 or float64 with any strides.
 
-    Every function gives one :class:`Status` per matrix instead of raising, so that
-    callers decide what an unusable matrix means. What a kernel makes of a matrix
+    Functions of matrices return one :class:`Status` per matrix instead of raising, so
+    that callers decide how to handle an invalid one. What a kernel makes of a matrix
     depends on that matrix alone, never on its neighbours in the stack.
 
-    A module may also have ``OWN``, kernels of other charts by the charts' names,
-    ``ADD_CODES``, a :data:`CodeAdder` of each chart it knows, and ``FUSED``, whole
-    queries in one pass over vectors.
+    A module may also have ``OWN``, kernels of other charts by the charts' names, and
+    ``ADD_CODES``, a :data:`CodeAdder` of each chart it knows. ``FUSED`` holds whole
+    queries in one pass over vectors, where there are any.
     """
 
     NAME: str
+    FUSED: dict[str, Callable[..., Any]]
 
     def eigh(self, X: NDArray[Any]) -> tuple[Array, Array, Codes]:
         """Eigenvalues (ascending) and eigenvectors of symmetric matrices."""
@@ -105,13 +83,13 @@ class Kernels(Protocol):
     def log_vectors(self, X: NDArray[Any], log_low: float, log_high: float) -> tuple[Array, Codes]:
         """vecd of logarithms with clipped log-eigenvalues.
 
-        Zero for unusable matrices.
+        Zero for invalid matrices.
         """
 
     def encode(self, X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
         """Lattice points (m, d) of records in a region.
 
-        Unusable ones are the centre, 0.
+        Invalid ones become the centre, 0.
         """
 
     def lattice_sum(self, X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
@@ -139,37 +117,20 @@ class Kernels(Protocol):
 
 
 def own_kernels(kernels: Kernels, chart: str) -> OwnKernels | None:
-    """What kernels have for a chart of that name alone."""
+    """The kernels of the chart of that name; None where there are none."""
     table: dict[str, OwnKernels] = getattr(kernels, "OWN", {})
     return table.get(chart)
 
 
 def any_unusable(status: Codes) -> bool:
-    """Whether a matrix is: the largest status is quicker to find than their places."""
+    """Whether any matrix is invalid: the largest status is quick to find."""
     return bool(len(status) and int(status.max()) != Status.OK)
 
 
-def fused(kernels: Kernels, query: str) -> Callable[..., Any] | None:
-    """A query in one pass, where kernels have it."""
-    table: dict[str, Callable[..., Any]] = getattr(kernels, "FUSED", {})
-    return table.get(query)
-
-
 def code_adder(kernels: Kernels, chart: str) -> CodeAdder | None:
-    """What kernels have to encode a chart's records and add them to rows in one go."""
+    """The kernel that encodes a chart's records and adds them to rows; or None."""
     table: dict[str, CodeAdder] = getattr(kernels, "ADD_CODES", {})
     return table.get(chart)
-
-
-def dimension(k: int) -> int:
-    """d = k(k+1)/2, the dimension of the symmetric k×k matrices."""
-    return k * (k + 1) // 2
-
-
-def size_of(d: int) -> int:
-    """The k with k(k+1)/2 = d; 0 where there is none."""
-    k = (isqrt(8 * d + 1) - 1) // 2 if d > 0 else 0
-    return k if dimension(k) == d else 0
 
 
 @lru_cache(maxsize=64)
@@ -214,45 +175,3 @@ def rank_tolerance(
 ) -> Array:
     """Smallest eigenvalues above minus this count as positive, in the same scale."""
     return np.asarray(float(constants.RANK_SLACK) * k * rounding(dtype, largest, exponent))
-
-
-@lru_cache(maxsize=64)
-def upper_triangle(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Places of the strict upper triangle, row by row: the order of vecd."""
-    return np.triu_indices(k, 1)
-
-
-def vecd(S: Array) -> Array:
-    """Isometry from symmetric matrices: diagonal, then √2 times the upper triangle."""
-    i, j = upper_triangle(S.shape[-1])
-    return np.concatenate([np.diagonal(S, axis1=-2, axis2=-1), SQRT2 * S[..., i, j]], axis=-1)
-
-
-def invvecd(v: Array) -> Array:
-    """Symmetric matrices of vectors ``(..., k(k+1)/2)``.
-
-    The inverse of :func:`vecd`.
-    """
-    places, divisor = _unfolding(size_of(v.shape[-1]))
-    return np.asarray((v / divisor)[..., places])
-
-
-@lru_cache(maxsize=64)
-def _unfolding(k: int) -> tuple[NDArray[np.intp], Array]:
-    """Where in its vector each entry of a matrix stands, and divided by what."""
-    places, divisor = np.diag(np.arange(k)), np.full(dimension(k), SQRT2)
-    i, j = upper_triangle(k)
-    places[i, j] = places[j, i] = np.arange(k, dimension(k))
-    divisor[:k] = 1.0
-    return places, divisor
-
-
-def compose(V: NDArray[Any], values: Array) -> Any:
-    """V diag(values) Vᴴ, exactly symmetric; Hermitian where V is complex."""
-    S = (V * values[..., None, :]) @ np.swapaxes(V, -1, -2).conj()
-    return symmetric(S)
-
-
-def symmetric(S: NDArray[Any]) -> Any:
-    """½(S + Sᴴ), exactly symmetric; Hermitian where S is complex."""
-    return np.asarray(0.5 * (S + np.swapaxes(S, -1, -2).conj()))

@@ -1,4 +1,4 @@
-"""The kernels of an NVIDIA GPU behind the same face, for CuPy arrays.
+"""The kernels of an NVIDIA GPU, with the same interface, for CuPy arrays.
 
 The sources in ``device/`` are compiled when first needed, once per size and type of
 matrix, by CuPy (the extra ``gpu``); CuPy keeps what it compiled between runs. NumPy
@@ -18,37 +18,16 @@ from typing import Any
 import numpy as np
 
 from spdp.errors import ParameterError
-from spdp.kernels import reference
-from spdp.kernels.base import (
-    Region,
-    Status,
-    dimension,
-    rank_tolerance,
-    symmetry_tolerance,
-    upper_triangle,
-    working_dtype,
-)
+from spdp.kernels import base, reference
+from spdp.kernels.base import Region, Status
 from spdp.kernels.launch import MAX_K, WARP, Launch, launch_for, source
+from spdp.kernels.vecd import dimension, upper_triangle
 
 try:
     import cupy
 except ImportError as error:
     raise ImportError("the GPU's kernels need CuPy: pip install 'spdp[gpu]'") from error
 
-__all__ = [
-    "NAME",
-    "eigh",
-    "encode",
-    "encode_vectors",
-    "expm",
-    "lattice_sum",
-    "log_sum",
-    "log_vectors",
-    "logm",
-    "rotate",
-    "vector_norms",
-    "vector_sum",
-]
 
 NAME = "cuda"
 OK = int(Status.OK)
@@ -57,7 +36,7 @@ OPTIONS = ("--std=c++17", "--diag-suppress=177,128")
 COPIES = 64  # of the sums, so that blocks do not wait for each other
 TILE = 64, 48  # rows and columns of row_turns, which has as many threads as rows
 SHARED_BYTES = 48 << 10  # of a block that asks for nothing special
-FEW = 24  # coordinates up to which a thread turns a row by itself
+FEW = 24  # coordinates up to which a thread rotates a row by itself
 KNOWN = 256  # coordinates up to which passes over rows are compiled for their number
 LANE_COORDINATES = 6  # of a row, in passes over rows
 ROW_THREADS, FEW_THREADS = 128, 64
@@ -81,7 +60,7 @@ def library() -> Any:
 
 @lru_cache(maxsize=1)
 def check_device() -> None:
-    """Say plainly why there is no GPU to work on, before anything is paid."""
+    """Raise an error that says why no GPU can be used, before budget is spent."""
     try:
         count = cupy.cuda.runtime.getDeviceCount()
         cupy.zeros(1).sum()
@@ -98,14 +77,14 @@ def check_device() -> None:
 def asarray(X: Any, dtype: Any = None) -> Any:
     """On the device and contiguous, in its working dtype unless another is named."""
     A = X if isinstance(X, cupy.ndarray) else cupy.asarray(np.asarray(X))
-    return cupy.ascontiguousarray(A, dtype=dtype or working_dtype(A.dtype))
+    return cupy.ascontiguousarray(A, dtype=dtype or base.working_dtype(A.dtype))
 
 
 def _sent(*numbers: Any) -> Any:
     """A few numbers on the device, together, as kernels' parameters.
 
-    CUDA copies them aside before this returns, which is quicker for so few than CuPy's
-    page-locked way; sending each alone takes longer than a pass.
+    CUDA copies them before this returns, which is quicker for so few numbers than
+    CuPy's page-locked memory; sending each number alone takes longer than a pass.
     """
     host = np.concatenate([np.ravel(part) for part in numbers], dtype=np.float64)
     device = cupy.empty(len(host))
@@ -114,7 +93,7 @@ def _sent(*numbers: Any) -> Any:
 
 
 def _records(mode: int, X: Any, region: Region, out: Any, codes: Any) -> Any:
-    """Run one pass over matrices; gives their status."""
+    """Run one pass over matrices; returns their status."""
     m, k = X.shape[:2]
     status = cupy.empty(m, np.uint8)
     if m == 0:
@@ -214,9 +193,9 @@ def _large_eigen(X: Any) -> tuple[Any, Any, Any]:
     largest, exponent = cupy.frexp(cupy.where(finite, big, 1.0))
     A = cupy.ldexp(A, -exponent[:, None, None])
     other = A.transpose(0, 2, 1)
-    symmetric = cupy.abs(A - other).max(axis=(1, 2)) <= symmetry_tolerance(X.dtype) * largest
+    symmetric = cupy.abs(A - other).max(axis=(1, 2)) <= base.symmetry_tolerance(X.dtype) * largest
     w, V = cupy.linalg.eigh(0.5 * (A + other))
-    least = cupy.asarray(rank_tolerance(X.dtype, largest.get(), exponent.get(), k))
+    least = cupy.asarray(base.rank_tolerance(X.dtype, largest.get(), exponent.get(), k))
     positive = (w[:, -1] > 0) & (w[:, 0] >= -least)
     code = cupy.where(positive, OK, int(Status.NOT_POSITIVE))
     code = cupy.where(symmetric, code, int(Status.NOT_SYMMETRIC))
@@ -243,7 +222,7 @@ def _rows(
 
 
 def _row_options(d: int) -> tuple[str, ...]:
-    """Rows that are not too long are compiled for."""
+    """Compiler options for rows of a known length, if they are not too long."""
     return (f"-DSPDP_D={d}", f"-DSPDP_ROW_LANES={_lanes(d)}") if d <= KNOWN else ()
 
 
@@ -288,7 +267,7 @@ def rotate(Y: Any, center: Any, axes: Any, out: Any = None) -> Any:
     return turned
 
 
-# --- queries of the search, each in one pass; see them for what is summed
+# --- queries of the search, each in one pass; spdp.queries says what is summed
 
 
 def _distance_sum(Y: Any, center: Any, width: Any, cap: float) -> Any:
@@ -304,7 +283,7 @@ def _histogram(Y: Any, center: Any, width: Any, edges: Any) -> Any:
     return counts.get()
 
 
-def _excess_sum(Y: Any, center: Any, width: Any, radius: float, reaches: Any) -> Any:
+def _clipping_bias(Y: Any, center: Any, width: Any, radius: float, reaches: Any) -> Any:
     """``reaches`` (r, 3) holds a reach, its weight and its power in each row."""
     sums = cupy.zeros(len(reaches), np.int64)
     rest = (np.float64(radius), np.int32(len(reaches)), sums)
@@ -340,14 +319,14 @@ def _edge_count(Y: Any, region: Region, k: int, slack: float) -> int:
 FUSED = {
     "distance_sum": _distance_sum,
     "histogram": _histogram,
-    "excess_sum": _excess_sum,
+    "clipping_bias": _clipping_bias,
     "products": _products,
     "edge_count": _edge_count,
 }
 
 
 def _on_host(name: str) -> Any:
-    """Functions for people, which work on few matrices: NumPy's, there and back."""
+    """A NumPy function for CuPy arrays: users call it with few matrices."""
 
     def function(X: Any, *rest: Any) -> tuple[Any, ...]:
         A = X.get() if isinstance(X, cupy.ndarray) else X

@@ -1,15 +1,13 @@
-"""How matrices are shared out over a GPU's threads, and the text that it compiles.
+"""How matrices are distributed over a GPU's threads, and the source it compiles.
 
-Apart from :mod:`spdp.kernels.cuda`, so that it can be tested where there is no GPU.
+Separate from :mod:`spdp.kernels.cuda`, so that it can be tested where there is no GPU.
 """
 
 import re
 from dataclasses import dataclass
 from importlib.resources import files
 
-__all__ = ["Launch", "constants_header", "launch_for", "source"]
-
-MAX_THREAD, MAX_WARP, MAX_K = 10, 40, 64  # largest k of each way to share out a matrix
+MAX_THREAD, MAX_WARP, MAX_K = 10, 40, 64  # largest k of each way to distribute a matrix
 WARP, BANKS = 32, 16  # threads of a warp; doubles side by side in shared memory
 SOURCES = ("portable.hpp", "small.hpp", "group.hpp", "vectors.hpp", "entry.cu")
 
@@ -22,7 +20,7 @@ class Launch:
     ----------
     k : int
     lanes : int
-        1: a matrix is one thread's. Up to 32: parts of a warp. More: a block's.
+        Threads per matrix: 1, up to 32 (part of a warp), or more (a block).
     threads, blocks : int
         Threads of a block, and blocks that a processor's registers must hold.
     """
@@ -51,7 +49,7 @@ class Launch:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What the sources are compiled with."""
+        """Compiler options."""
         names = "K", "LANES", "THREADS", "BLOCKS"
         values = self.k, self.lanes, self.threads, self.blocks
         return tuple(f"-DSPDP_{name}={value}" for name, value in zip(names, values, strict=True))
@@ -80,7 +78,7 @@ def constants_header() -> str:
 
 
 def source() -> str:
-    """All of the device's code in one text."""
+    """All of the device's source code as one text."""
     folder = files("spdp.kernels").joinpath("device")
     parts = [folder.joinpath(name).read_text("utf-8") for name in SOURCES]
     return constants_header() + "".join(part.replace("#pragma once\n", "") for part in parts)

@@ -1,4 +1,4 @@
-"""The native kernels behind the same face as the NumPy reference."""
+"""The native kernels, with the same interface as the NumPy reference."""
 
 import os
 from typing import Any
@@ -7,43 +7,13 @@ import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 
-from spdp.kernels import _native, constants, reference
-from spdp.kernels.base import (
-    Array,
-    CodeAdder,
-    Codes,
-    Ints,
-    OwnKernels,
-    Region,
-    dimension,
-    invvecd,
-    unit_slack,
-    working_dtype,
-)
-
-__all__ = [
-    "ADD_CODES",
-    "FUSED",
-    "MAX_K",
-    "NAME",
-    "OWN",
-    "add_rows",
-    "eigh",
-    "encode",
-    "encode_vectors",
-    "expm",
-    "lattice_sum",
-    "log_sum",
-    "log_vectors",
-    "logm",
-    "rotate",
-    "threads",
-    "vector_norms",
-    "vector_sum",
-]
+from spdp.kernels import _native, base, constants, reference
+from spdp.kernels.arrays import Array, Codes, Ints
+from spdp.kernels.base import CodeAdder, OwnKernels, Region
+from spdp.kernels.vecd import dimension, invvecd
 
 NAME = "native"
-# above, LAPACK's blocked algorithms win
+# above this size LAPACK's blocked algorithms are faster
 MAX_K = 64 if _native.instruction_set() == "baseline" else 512
 threads = _native.get_num_threads
 EIGH, LOGM, EXPM, LOGSUM, LOGVEC, ENCODE, LATTICE_SUM, ADD_ROWS = range(8)
@@ -86,8 +56,8 @@ _native.set_num_threads(_default_threads())
 
 
 def _run(mode: int, X: NDArray[Any], **arrays: Any) -> tuple[NDArray[Any], Codes]:
-    """Run a kernel; gives the aligned input it read and the status of each matrix."""
-    dtype = working_dtype(X.dtype)
+    """Run a kernel; returns the aligned input it read and the status of each matrix."""
+    dtype = base.working_dtype(X.dtype)
     A = X if X.dtype == dtype and X.flags.aligned else X.astype(dtype)
     status: Codes = np.empty(len(A), np.uint8)
     _native.run(mode, A, status, **arrays)
@@ -97,7 +67,7 @@ def _run(mode: int, X: NDArray[Any], **arrays: Any) -> tuple[NDArray[Any], Codes
 def _lost(status: Codes) -> NDArray[np.intp]:
     """Matrices whose iteration did not converge, to be given to LAPACK.
 
-    None is known.
+    No such matrix is known.
     """
     return np.asarray((status == constants.NOT_CONVERGED).nonzero()[0])
 
@@ -147,7 +117,7 @@ def expm(S: NDArray[Any]) -> tuple[Array, Codes]:
     if k > MAX_K:
         return reference.expm(S)
     E = np.empty((m, k, k))
-    A, status = _run(EXPM, S, out=E, slack=unit_slack(S.dtype, k))
+    A, status = _run(EXPM, S, out=E, slack=base.unit_slack(S.dtype, k))
     lost = _lost(status)
     if lost.size:
         E[lost], status[lost] = reference.expm(A[lost])
@@ -158,7 +128,7 @@ def log_vectors(X: NDArray[Any], log_low: float, log_high: float) -> tuple[Array
     m, k = X.shape[:2]
     if k > MAX_K:
         return reference.log_vectors(X, log_low, log_high)
-    Y = np.empty((m, dimension(k)))
+    Y = np.empty((m, k * (k + 1) // 2))
     A, status = _run(LOGVEC, X, out=Y, log_low=log_low, log_high=log_high)
     lost = _lost(status)
     if lost.size:
@@ -179,7 +149,7 @@ def encode(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
     m, k = X.shape[:2]
     if k > MAX_K:
         return reference.encode(X, region)
-    q = np.empty((m, dimension(k)), np.int64)
+    q = np.empty((m, k * (k + 1) // 2), np.int64)
     A, status = _run(ENCODE, X, codes=q, **_clip(region))
     lost = _lost(status)
     if lost.size:
@@ -191,7 +161,7 @@ def lattice_sum(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
     k = X.shape[1]
     if k > MAX_K:
         return reference.lattice_sum(X, region)
-    total = np.zeros(dimension(k), np.int64)
+    total = np.zeros(k * (k + 1) // 2, np.int64)
     A, status = _run(LATTICE_SUM, X, codes=total, **_clip(region))
     lost = _lost(status)
     if lost.size:
@@ -201,7 +171,7 @@ def lattice_sum(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
 
 
 def _rows(Y: Array) -> Array:
-    """Rows as the kernels read them: each without gaps, the next one further on."""
+    """Rows as the kernels read them: contiguous each, in ascending order."""
     A = np.asarray(Y, np.float64)
     further, step = A.strides
     fine = A.flags.aligned and step == 8 and further >= 8 * A.shape[1] and further % 8 == 0
@@ -215,7 +185,7 @@ def encode_vectors(Y: Array, center: Array, radius: float) -> Ints:
 
 
 def _histogram(Y: Array, center: Array, width: Array, edges: Array) -> Ints:
-    """How many rows have a ‖z‖ between edges that ascend."""
+    """How many rows have a ‖z‖ between ascending edges."""
     beyond = np.zeros(len(edges), np.int64)
     _native.run_counts(_rows(Y), center, 1.0 / width, np.ascontiguousarray(edges), beyond)
     return np.asarray(-np.diff(beyond, prepend=len(Y), append=0))
@@ -258,7 +228,7 @@ def add_rows(Q: Ints, rows: NDArray[np.int64], out: Ints) -> None:
 
 
 def add_some_rows(Q: Ints, rows: NDArray[np.intp], out: Ints) -> None:
-    """:func:`add_rows` where a row of -1 is none."""
+    """:func:`add_rows`, leaving out entries whose row is -1."""
     add_rows(Q[rows >= 0], rows[rows >= 0], out)
 
 
@@ -281,7 +251,7 @@ def _own(chart: int) -> OwnKernels:
 
 
 def _adder(chart: int) -> CodeAdder:
-    """Codes of the chart at a place in the native table, added while in the cache."""
+    """Kernel that encodes records of a chart of the native table and adds the codes."""
 
     def add_codes(X: NDArray[Any], region: Region, rows: NDArray[np.intp], out: Ints) -> Codes:
         if chart == 0 and X.shape[1] > MAX_K:

@@ -1,7 +1,4 @@
-"""The NumPy reference of every kernel.
-
-Short enough to check by eye, and a fall-back.
-"""
+"""The NumPy reference of every kernel: short enough to check by eye, and a fallback."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -9,39 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.kernels.base import (
-    RECORD_NORM,
-    Array,
-    Codes,
-    Ints,
-    Region,
-    Status,
-    compose,
-    dimension,
-    rank_tolerance,
-    symmetry_tolerance,
-    unit_slack,
-    vecd,
-)
-
-__all__ = [
-    "NAME",
-    "add_rows",
-    "eigh",
-    "encode",
-    "encode_vectors",
-    "expm",
-    "lattice_sum",
-    "log_sum",
-    "log_vectors",
-    "logm",
-    "prepare",
-    "rotate",
-    "vector_norms",
-    "vector_sum",
-]
+from spdp.kernels import base
+from spdp.kernels.arrays import Array, Codes, Ints
+from spdp.kernels.base import RECORD_NORM, Region, Status
+from spdp.kernels.vecd import compose, dimension, vecd
 
 NAME = "numpy"
+FUSED: dict[str, Any] = {}  # whole queries in one pass: none
 LN2 = float(np.log(2.0))
 BLOCK_BYTES = 4 << 20
 VECTOR_ROWS = 4096
@@ -61,7 +32,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(X: NDArray[Any], slack: float = 0.0) -> Prepared:
-    """Symmetrise and scale; asymmetry is rounding up to a part of the largest entry."""
+    """Symmetrise and scale; asymmetry up to a tolerance counts as rounding."""
     with np.errstate(invalid="ignore"):
         A = X.astype(np.float64)
     big = np.abs(A).max(axis=(1, 2))
@@ -73,7 +44,7 @@ def prepare(X: NDArray[Any], slack: float = 0.0) -> Prepared:
     transposed = A.transpose(0, 2, 1)
     with np.errstate(over="ignore"):
         largest = np.ldexp(big, -exponent)
-        relative = symmetry_tolerance(X.dtype) * largest
+        relative = base.symmetry_tolerance(X.dtype) * largest
         tolerance = np.maximum(relative, np.ldexp(slack, -exponent))
     symmetric = np.abs(A - transposed).max(axis=(1, 2)) <= tolerance
     status = np.where(symmetric, Status.OK, Status.NOT_SYMMETRIC)
@@ -95,7 +66,7 @@ def eigh(X: NDArray[Any]) -> tuple[Array, Array, Codes]:
 def _log_eigen(X: NDArray[Any]) -> tuple[Array, Array, Codes, Array]:
     """Log-eigenvalues, eigenvectors, status and smallest eigenvalues of one block.
 
-    Non-positive matrices get log 1.
+    Invalid matrices get the logarithm of 1.
     """
     A, exponent, _, status = prepare(X)
     w, V = np.linalg.eigh(A)
@@ -130,7 +101,7 @@ def expm(S: NDArray[Any]) -> tuple[Array, Codes]:
     m, k = S.shape[:2]
     E, status = np.empty((m, k, k)), np.empty(m, np.uint8)
     for s in blocks(m, k):
-        A, exponent, _, status[s] = prepare(S[s], unit_slack(S.dtype, k))
+        A, exponent, _, status[s] = prepare(S[s], base.unit_slack(S.dtype, k))
         w, V = np.linalg.eigh(A)
         with np.errstate(over="ignore", invalid="ignore"):
             E[s] = compose(V, np.exp(np.ldexp(w, exponent[:, None])))
@@ -138,7 +109,7 @@ def expm(S: NDArray[Any]) -> tuple[Array, Codes]:
 
 
 def log_vectors(X: NDArray[Any], log_low: float, log_high: float) -> tuple[Array, Codes]:
-    """vecd of logarithms with log-eigenvalues clipped; zero for unusable matrices.
+    """vecd of logarithms with log-eigenvalues clipped; zero for invalid matrices.
 
     Unlike :func:`logm`, a smallest eigenvalue that is non-positive only by rounding is
     accepted: the record is about to be clipped, and must not be refused for being
@@ -151,7 +122,7 @@ def log_vectors(X: NDArray[Any], log_low: float, log_high: float) -> tuple[Array
         A, exponent, largest, code = prepare(X[s])
         w, V = np.linalg.eigh(A)
         top = w[:, -1]
-        positive = (top > 0) & (w[:, 0] >= -rank_tolerance(X.dtype, largest, exponent, k))
+        positive = (top > 0) & (w[:, 0] >= -base.rank_tolerance(X.dtype, largest, exponent, k))
         code[(code == Status.OK) & ~positive] = Status.NOT_POSITIVE
         w = np.where(w > 0, w, floor * top[:, None])
         w[code != Status.OK] = 1.0
@@ -236,7 +207,7 @@ def vector_norms(Y: Array, center: Array, width: Array) -> Array:
 def encode(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
     """Lattice points of records in a region.
 
-    An unusable record becomes the centre, 0.
+    An invalid record becomes the centre, 0.
     """
     q = np.empty((len(X), dimension(X.shape[1])), np.int64)
     status = np.empty(len(X), np.uint8)

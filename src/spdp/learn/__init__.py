@@ -1,9 +1,7 @@
 """scikit-learn classes: private statistics inside pipelines."""
 
 from spdp.learn.classify import PrivateMDM, PrivateTangentLDA
-from spdp.learn.mean import PrivateFrechetMean
-from spdp.learn.pca import PrivateTangentPCA
-from spdp.learn.regression import PrivateGeodesicRegression
+from spdp.learn.estimators import PrivateFrechetMean, PrivateGeodesicRegression, PrivateTangentPCA
 
 __all__ = [
     "PrivateFrechetMean",

@@ -1,80 +1,70 @@
 """Classifiers made of privately released class means and covariances.
 
 What ``fit`` learns is private: every attribute that ends in ``_`` may be published.
-``predict`` on other people's records is the user's own affair, and ``score`` on the
-records themselves is not private: it is one more number computed from them.
+Results of ``predict`` and ``score`` are not private: they are computed from the records
+that are passed to them.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin, TransformerMixin
 
-from spdp.charts import chart_of
-from spdp.choices import Covariance, choose
-from spdp.domain import Domain, check_domain
 from spdp.errors import ParameterError
-from spdp.learn.vectors import vectors_of
-from spdp.privacy.ledger import Ledger
+from spdp.kernels.arrays import Array
+from spdp.learn.base import PrivateEstimator
+from spdp.options import Covariance, choose
 from spdp.release import Release
-from spdp.statistics.classes import private_class_means
-
-__all__ = ["PrivateMDM", "PrivateTangentLDA"]
-
-Array = NDArray[np.float64]
+from spdp.statistics.class_means import private_class_means
 
 
-class _ClassModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """What classifiers made of class means share."""
+@dataclass(eq=False)
+class _Classes:
+    """A base for the first parameter: dataclass fields of the last base come first."""
 
-    metric: str
-    classes: Sequence[Any] | None
+    classes: Sequence[Any] | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _ClassModel(ClassifierMixin, PrivateEstimator, _Classes, ABC):  # type: ignore[misc]
+    """Base of classifiers made of class means."""
+
+    method: str = "auto"
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> "_ClassModel":
         """Release what the classifier needs of ``X`` (n, k, k) and its labels ``y``.
 
-        ``groups`` says whose each record is; in a pipeline it is routed here by
-        ``set_fit_request(groups=True)``.
+        ``groups`` holds the subject ID of each record; in a pipeline it is routed here
+        by ``set_fit_request(groups=True)``.
         """
         if self.classes is None:
             raise ParameterError(
-                "classes is missing: the public list of classes. Labels found in the data "
-                "would tell of the records"
+                "classes is missing: the public list of classes. A list of the labels in the data "
+                "would leak them"
             )
         release = private_class_means(X, y, groups=groups, **self._options())
         self._publish(release)
         return self
 
-    def _options(self) -> dict[str, Any]:
-        options: dict[str, Any] = self.get_params(deep=False)
-        options["domain"] = check_domain(options["domain"])
-        return options
-
     def _publish(self, release: Release) -> None:
-        self.release_, self.certificate_ = release, release.certificate
+        self._keep(release)
         self.classes_ = np.asarray(self.classes)
         self.covmeans_ = release.values["means"]
         self.counts_ = release.values["counts"]
         self.priors_ = self.counts_ / self.counts_.sum()
         self.n_features_in_ = self.covmeans_.shape[-1]
 
-    def _vectors(self, X: Any) -> Array:
-        """Records (n, k, k) in the coordinates of the metric's chart."""
-        check_is_fitted(self, "covmeans_")
-        k = self.n_features_in_
-        return vectors_of(X, chart_of(self.metric), (k, k))
-
     def _means(self) -> Array:
-        return chart_of(self.metric).vector(self.covmeans_)
+        return self._chart().vector(self.covmeans_)
 
     @abstractmethod
     def _scores(self, X: Any) -> Array:
-        """What the largest of decides the class, (n, C)."""
+        """Scores (n, C); the largest decides the class."""
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each matrix."""
@@ -86,21 +76,22 @@ class _ClassModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return np.asarray(softmax(self._scores(X), axis=1))
 
 
+@dataclass(eq=False, repr=False)
 class PrivateMDM(TransformerMixin, _ClassModel):  # type: ignore[misc]
     """Minimum distance to private class means, in a flat metric.
 
-    Unless told otherwise, ``fit`` spends ε = 1, δ = 1e-6: scikit-learn's repr shows
-    only what differs from such defaults, the certificate all.
+    By default ``fit`` spends ε = 1, δ = 1e-6. scikit-learn's repr shows parameters only
+    if they differ from their defaults; the certificate always states ε and δ.
 
-    The face of pyRiemann's ``MDM``. See :func:`spdp.private_class_means` for what is
-    released and why it is private.
+    Same interface as pyRiemann's ``MDM``. See :func:`spdp.private_class_means` for what
+    is released and why it is private.
 
     Parameters
     ----------
     classes : sequence
         The public list of classes; needed.
-    epsilon, delta, domain, metric, method, adjacency, on_invalid, ledger, label,
-    random_state
+    epsilon, delta, domain, metric, reference_point, method, adjacency, on_invalid,
+    ledger, label, random_state, engine
         As in :func:`spdp.private_class_means`.
 
     Attributes
@@ -126,53 +117,28 @@ class PrivateMDM(TransformerMixin, _ClassModel):  # type: ignore[misc]
     array([0, 1])
     """
 
-    def __init__(
-        self,
-        classes: Sequence[Any] | None = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        domain: Domain | None = None,
-        metric: str = "logeuclid",
-        method: str = "auto",
-        adjacency: str = "replace-one",
-        on_invalid: str = "raise",
-        ledger: Ledger | None = None,
-        label: str | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.classes = classes
-        self.epsilon = epsilon
-        self.delta = delta
-        self.domain = domain
-        self.metric = metric
-        self.method = method
-        self.adjacency = adjacency
-        self.on_invalid = on_invalid
-        self.ledger = ledger
-        self.label = label
-        self.random_state = random_state
-
     def transform(self, X: Any) -> Array:
         """Distances (n, C) to the class means."""
         return np.sqrt(self._squares(X))
 
     def _squares(self, X: Any) -> Array:
-        V, M = self._vectors(X), self._means()
+        V, M = self._vectors(X, "covmeans_"), self._means()
         return np.stack([np.einsum("ij,ij->i", V - m, V - m) for m in M], axis=1)
 
     def _scores(self, X: Any) -> Array:
         return -self._squares(X)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateTangentLDA(_ClassModel):
     """Linear discriminant analysis of a metric's vectors, from private moments.
 
-    Unless told otherwise, ``fit`` spends ε = 1, δ = 1e-6: scikit-learn's repr shows
-    only what differs from such defaults, the certificate all.
+    By default ``fit`` spends ε = 1, δ = 1e-6. scikit-learn's repr shows parameters only
+    if they differ from their defaults; the certificate always states ε and δ.
 
     With class means m_c, priors π_c and the covariance W within the classes, all of
     them released together, the discriminant of v is m_cᵀW⁻¹v − ½m_cᵀW⁻¹m_c + ln π_c.
-    The face of scikit-learn's ``LinearDiscriminantAnalysis`` after pyRiemann's
+    Same interface as scikit-learn's ``LinearDiscriminantAnalysis`` after pyRiemann's
     ``TangentSpace``.
 
     Parameters
@@ -180,10 +146,10 @@ class PrivateTangentLDA(_ClassModel):
     classes : sequence
         The public list of classes; needed.
     covariance : "diagonal", "full" or "none"
-        "diagonal" needs few records; "full" is more accurate where n·μ is large against
+        "diagonal" needs few records; "full" is more accurate if n·μ is much larger than
         d^1.5; "none" takes the nearest mean.
-    epsilon, delta, domain, metric, method, adjacency, on_invalid, ledger, label,
-    random_state
+    epsilon, delta, domain, metric, reference_point, method, adjacency, on_invalid,
+    ledger, label, random_state, engine
         As in :func:`spdp.private_class_means`.
 
     Attributes
@@ -211,33 +177,7 @@ class PrivateTangentLDA(_ClassModel):
     array([0, 1])
     """
 
-    def __init__(
-        self,
-        classes: Sequence[Any] | None = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        domain: Domain | None = None,
-        covariance: str = "diagonal",
-        metric: str = "logeuclid",
-        method: str = "auto",
-        adjacency: str = "replace-one",
-        on_invalid: str = "raise",
-        ledger: Ledger | None = None,
-        label: str | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.classes = classes
-        self.epsilon = epsilon
-        self.delta = delta
-        self.domain = domain
-        self.covariance = covariance
-        self.metric = metric
-        self.method = method
-        self.adjacency = adjacency
-        self.on_invalid = on_invalid
-        self.ledger = ledger
-        self.label = label
-        self.random_state = random_state
+    covariance: str = "diagonal"
 
     def _publish(self, release: Release) -> None:
         super()._publish(release)
@@ -256,4 +196,4 @@ class PrivateTangentLDA(_ClassModel):
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def _scores(self, X: Any) -> Array:
-        return np.asarray(self._vectors(X) @ self.coef_.T + self.intercept_)
+        return np.asarray(self._vectors(X, "covmeans_") @ self.coef_.T + self.intercept_)

@@ -3,7 +3,7 @@
 A figure module defines ``NAME``, ``TITLE``, ``CLAIM``, ``cells(settings)``,
 ``measure(cell, settings)``, ``draw(rows)`` and ``verdict(rows)``.
 :mod:`spdp.paper.common` runs it, keeps finished cells so that an interrupted run
-resumes, and writes the results; :mod:`spdp.paper.page` puts all figures on one page.
+resumes, and writes the results and a page of all figures.
 """
 
 from importlib import import_module

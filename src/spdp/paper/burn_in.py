@@ -5,23 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from spdp.paper.common import (
-    Row,
-    Settings,
-    agreement,
-    calibrate,
-    chain_errors,
-    seed,
-    small_multiples,
-    synthetic_mean,
-    synthetic_sensitivity,
-)
+from spdp.paper import common
+from spdp.paper.common import Row, Settings
 
 NAME = "burn_in"
 TITLE = "Utility of the Riemannian Laplace mechanism against the chain's burn-in (ε = 0.1)"
 CLAIM = "A burn-in of 50,000 steps suffices for the chain to reach its stationary law."
 SIZES, QUICK_SIZES = (5, 10, 20), (5, 10)
-PAPERS = 50_000  # steps that the paper's claim is of
+PAPERS = 50_000  # steps in the paper's claim
 STEPS, QUICK_STEPS = (10, 100, 1_000, 10_000, 30_000, PAPERS), (10, 100, 1_000, 3_000)
 
 
@@ -32,11 +23,11 @@ def cells(settings: Settings) -> list[Row]:
 
 def measure(cell: Row, settings: Settings) -> list[Row]:
     k = cell["k"]
-    mechanism = calibrate("laplace-mcmc", synthetic_sensitivity(k), epsilon=0.1, delta=0.0)
-    rng = np.random.default_rng(seed(NAME, cell))
+    mechanism = common.calibrate("laplace-mcmc", common.synthetic_sensitivity(k), 0.1, 0.0)
+    rng = np.random.default_rng(common.seed(NAME, cell))
     repeats = 2 * settings.repeats
-    errors = chain_errors(mechanism, synthetic_mean(k), repeats, rng, cell["burn_in"])
-    return [agreement(errors, mechanism.squared_error(k))]
+    errors = common.chain_errors(mechanism, common.synthetic_mean(k), repeats, rng, cell["burn_in"])
+    return [common.agreement(errors, mechanism.squared_error(k))]
 
 
 def excess(row: Row) -> float:
@@ -45,7 +36,7 @@ def excess(row: Row) -> float:
 
 
 def draw(rows: list[Row]) -> Any:
-    figure, (ax,) = small_multiples(1)
+    figure, (ax,) = common.small_multiples(1)
     figure.set_size_inches(6.4, 4.2)
     for k in dict.fromkeys(r["k"] for r in rows):
         mine = [r for r in rows if r["k"] == k]

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,50 +11,26 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from spdp.data.progress import track
 from spdp.datasets import load_images, synthetic_spd
 from spdp.descriptors import covariance_descriptors, paper_radius
 from spdp.distributions import LogLaplace
 from spdp.errors import DataError
 from spdp.geometry import mean_logeuclid
-from spdp.mechanisms import RiemannianLaplace, TangentGaussian
-from spdp.progress import track
+from spdp.kernels.arrays import Array
+from spdp.paper import FIGURES
+from spdp.rendering.figures import figure_of
+from spdp.statistics.mechanisms import RiemannianLaplace, TangentGaussian
 
-__all__ = [
-    "Row",
-    "Settings",
-    "agreement",
-    "at_hand",
-    "band",
-    "calibrate",
-    "chain_errors",
-    "descriptors",
-    "explain",
-    "official",
-    "run",
-    "seed",
-    "small_multiples",
-    "squared_errors",
-    "synthetic_mean",
-    "synthetic_sensitivity",
-    "theorem_5_sensitivity",
-]
-
-Array = NDArray[np.float64]
 Row = dict[str, Any]
+Mechanism = RiemannianLaplace | TangentGaussian
 
 N, R = 500, 0.25  # records and radius of the paper's synthetic experiments
 # Okabe and Ito's colours, told apart by colour-blind readers, too.
-ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE = (
-    "#e69f00",
-    "#56b4e9",
-    "#009e73",
-    "#0072b2",
-    "#d55e00",
-    "#cc79a7",
-)
+COLOURS = "#e69f00 #56b4e9 #009e73 #0072b2 #d55e00 #cc79a7"
+ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE = COLOURS.split()
 
 
 @dataclass(frozen=True)
@@ -97,9 +74,7 @@ def theorem_5_sensitivity(channels: int, n: int) -> float:
     return 2.0 * paper_radius(channels) / n
 
 
-def calibrate(
-    name: str, sensitivity: float, epsilon: float, delta: float
-) -> RiemannianLaplace | TangentGaussian:
+def calibrate(name: str, sensitivity: float, epsilon: float, delta: float) -> Mechanism:
     """The mechanism that a figure calls by its noise, or by its calibration.
 
     Laplace noise is pure, so δ counts for the tangent Gaussian only.
@@ -109,15 +84,10 @@ def calibrate(
     return TangentGaussian(sensitivity, epsilon, delta, calibration=name)
 
 
-def squared_errors(
-    mechanism: RiemannianLaplace | TangentGaussian,
-    k: int,
-    repeats: int,
-    rng: np.random.Generator,
-) -> Array:
+def squared_errors(mechanism: Mechanism, k: int, repeats: int, rng: np.random.Generator) -> Array:
     """ρ² of seeded releases of a k×k summary.
 
-    Taken in log coordinates: the noise of the paper's radius at small n leaves the
+    Computed in log coordinates: noise for the paper's radius at small n exceeds the
     range of float64 matrices.
     """
     noise = np.stack([mechanism.simulate_noise(k, rng) for _ in range(repeats)])
@@ -125,11 +95,7 @@ def squared_errors(
 
 
 def chain_errors(
-    mechanism: RiemannianLaplace | TangentGaussian,
-    f: Array,
-    repeats: int,
-    rng: np.random.Generator,
-    burn_in: int,
+    mechanism: Mechanism, f: Array, repeats: int, rng: np.random.Generator, burn_in: int
 ) -> Array:
     """ρ² of the paper's chain around the summary f, stopped after ``burn_in`` steps."""
     noise = LogLaplace(f, mechanism.sigma).offsets(repeats, rng, "mcmc", burn_in)
@@ -164,7 +130,7 @@ def descriptors(name: str, label: int, data: str | None) -> tuple[Array, int]:
 
 
 def official(name: str, data: str | None) -> bool:
-    """Whether a dataset's file is the official one, or a part or copy of it."""
+    """Whether a dataset's file is the official one, not a part or another copy."""
     return load_images(name, data, download=data is None).official
 
 
@@ -237,15 +203,9 @@ def _write_table(rows: list[Row], file: Path) -> None:
 
 def small_multiples(panels: int, columns: int = 4) -> tuple[Any, list[Any]]:
     """A figure with a row-wise grid of axes of one vertical scale."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise DataError(
-            "the figures need matplotlib; install it with: pip install 'spdp[plots]'"
-        ) from None
     across = min(columns, panels)
     down = -(-panels // across)
-    figure = Figure(figsize=(3.4 * across + 0.4, 2.9 * down + 0.3), layout="constrained")
+    figure = figure_of(3.4 * across + 0.4, 2.9 * down + 0.3)
     axes = figure.subplots(down, across, sharey=True, squeeze=False).ravel().tolist()
     for spare in axes[panels:]:
         spare.set_axis_off()
@@ -271,7 +231,7 @@ def band(axes: Any, x: Any, rows: list[Row], color: str, label: str, marker: str
 
 
 def explain(figure: Any, axes: Any) -> None:
-    """A legend below all panels, where it covers nothing; it explains bands, too."""
+    """A legend below all panels, which also explains the bands."""
     from matplotlib.patches import Patch
 
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
@@ -283,3 +243,33 @@ def explain(figure: Any, axes: Any) -> None:
     figure.legend(
         handles.values(), handles.keys(), loc="outside lower center", ncols=columns, fontsize=8
     )
+
+
+# --- the results page: each figure's claim, what was measured, statements, misprints
+
+INTRODUCTION = (
+    "Generated by `spdp reproduce`, which takes a figure's number (`figure-1`, `figure-4b`) or "
+    "`all`. Dotted lines are means of exact laws: σ²χ²_d (tangent Gaussian), σ²·Gamma(d)² "
+    "(Laplace). Bands are mean ± 2 standard deviations of the repeats."
+)
+NUMBERS = {module: number for number, module in FIGURES.items()}
+STATEMENTS = Path(__file__).with_name("statements.md").read_text(encoding="utf-8")
+NOT_RUN = "*Not run:* its data were not found. Set `SPDP_DATA`, or pass `--data`."
+
+
+def write_page(results: list[tuple[ModuleType, list[Row]]], output: Path, page: Path) -> Path:
+    """Write the page; pictures and tables are in ``output``."""
+    where = Path(os.path.relpath(output, page.parent)).as_posix()
+    lines = ["# The paper, re-run", "", INTRODUCTION, ""]
+    for figure, rows in results:
+        number = NUMBERS[figure.NAME].replace("figure-", "Figure ")
+        lines += [f"## {number}: {figure.TITLE}", "", f"*Claim.* {figure.CLAIM}", ""]
+        lines += _measured(figure, rows, where) if rows else [NOT_RUN, ""]
+    page.write_text("\n".join([*lines, STATEMENTS]), encoding="utf-8")
+    return page
+
+
+def _measured(figure: ModuleType, rows: list[Row], where: str) -> list[str]:
+    picture = f"![{figure.TITLE}]({where}/{figure.NAME}.png)"
+    table = f"[Table]({where}/{figure.NAME}.csv)"
+    return [f"*Measured.* {figure.verdict(rows)}", "", picture, "", table, ""]

@@ -5,21 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from spdp.mechanisms import ExtrinsicGaussian, TangentGaussian
-from spdp.paper.common import (
-    BLUE,
-    ORANGE,
-    VERMILION,
-    N,
-    R,
-    Row,
-    Settings,
-    band,
-    explain,
-    seed,
-    small_multiples,
-    synthetic_mean,
-)
+from spdp.paper import common
+from spdp.paper.common import Row, Settings
+from spdp.statistics.mechanisms import ExtrinsicGaussian, TangentGaussian
 
 NAME = "extrinsic"
 TITLE = "Extrinsic against tangent Gaussian mechanism, in Euclidean distance (δ = 1e-6)"
@@ -30,7 +18,11 @@ CLAIM = (
 TANGENT = "tangent"
 PAPERS = "extrinsic (paper's sensitivity)"
 VALID = "extrinsic (valid sensitivity)"
-MECHANISMS = {TANGENT: (BLUE, "^"), PAPERS: (ORANGE, "s"), VALID: (VERMILION, "o")}
+MECHANISMS = {
+    TANGENT: (common.BLUE, "^"),
+    PAPERS: (common.ORANGE, "s"),
+    VALID: (common.VERMILION, "o"),
+}
 EPSILONS, DELTA = (0.1, 0.2, 0.3, 0.4), 1e-6
 
 
@@ -42,21 +34,21 @@ def cells(settings: Settings) -> list[Row]:
 
 
 def mechanism_of(name: str, k: int, epsilon: float) -> TangentGaussian:
-    radius = R * np.sqrt(k)
+    radius = common.R * np.sqrt(k)
     if name == TANGENT:
-        return TangentGaussian(2 * radius / N, epsilon, DELTA)
+        return TangentGaussian(2 * radius / common.N, epsilon, DELTA)
     if name == PAPERS:
         # misprint 6: too small for log-Euclidean means, drawn here as the paper drew it
-        return ExtrinsicGaussian(2 * (np.exp(radius) - 1) / N, epsilon, DELTA)
+        return ExtrinsicGaussian(2 * (np.exp(radius) - 1) / common.N, epsilon, DELTA)
     # e^s·2r/n, where s = R bounds the logs' spectral norm
-    return ExtrinsicGaussian(np.exp(R) * 2 * radius / N, epsilon, DELTA)
+    return ExtrinsicGaussian(np.exp(common.R) * 2 * radius / common.N, epsilon, DELTA)
 
 
 def measure(cell: Row, settings: Settings) -> list[Row]:
     k = cell["k"]
-    f = synthetic_mean(k)
+    f = common.synthetic_mean(k)
     mechanism = mechanism_of(cell["mechanism"], k, cell["epsilon"])
-    rng = np.random.default_rng(seed(NAME, cell))
+    rng = np.random.default_rng(common.seed(NAME, cell))
     X = np.stack([mechanism.release(f, random_state=rng).value for _ in range(settings.repeats)])
     errors = ((X - f) ** 2).sum(axis=(1, 2))
     facts = {
@@ -70,14 +62,14 @@ def measure(cell: Row, settings: Settings) -> list[Row]:
 
 
 def draw(rows: list[Row]) -> Any:
-    figure, axes = small_multiples(len(EPSILONS))
+    figure, axes = common.small_multiples(len(EPSILONS))
     for ax, epsilon in zip(axes, EPSILONS, strict=True):
         for name, (color, marker) in MECHANISMS.items():
             mine = [r for r in rows if (r["epsilon"], r["mechanism"]) == (epsilon, name)]
-            band(ax, [r["k"] for r in mine], mine, color, name, marker)
+            common.band(ax, [r["k"] for r in mine], mine, color, name, marker)
         ax.set(yscale="log", title=f"ε = {epsilon}", xlabel="k")
     figure.supylabel("squared Euclidean distance", fontsize=10)
-    explain(figure, axes[1 if len(axes) > 1 else 0])
+    common.explain(figure, axes[1 if len(axes) > 1 else 0])
     return figure
 
 

@@ -1,13 +1,10 @@
 """Utility on MNIST, KMNIST, FashionMNIST (gray: the paper calls it RGB) and CIFAR10.
 
-scikit-learn's digits stand in offline.
+scikit-learn's digits are used, too: they need no download.
 """
 
 from spdp.paper import medical
 from spdp.paper.common import Row, Settings
-from spdp.paper.medical import draw, measure
-
-__all__ = ["CLAIM", "NAME", "TITLE", "cells", "draw", "measure", "verdict"]
 
 NAME = "images"
 TITLE = "Private means of images (covariance descriptors)"
@@ -15,6 +12,7 @@ CLAIM = (
     "On MNIST, KMNIST, FashionMNIST and CIFAR10 the tangent Gaussian mechanism beats the "
     "Riemannian Laplace mechanism."
 )
+measure, draw = medical.measure, medical.draw
 DATASETS = ("digits", "mnist", "kmnist", "fashionmnist", "cifar10")
 
 

@@ -6,26 +6,8 @@ from typing import Any
 import numpy as np
 
 from spdp.descriptors import descriptor_bounds
-from spdp.paper.common import (
-    BLUE,
-    GREEN,
-    PURPLE,
-    SKY,
-    VERMILION,
-    Row,
-    Settings,
-    agreement,
-    at_hand,
-    band,
-    calibrate,
-    descriptors,
-    explain,
-    official,
-    seed,
-    small_multiples,
-    squared_errors,
-    theorem_5_sensitivity,
-)
+from spdp.paper import common
+from spdp.paper.common import Row, Settings
 
 NAME = "medical"
 TITLE = "Private means of medical images (covariance descriptors)"
@@ -36,14 +18,14 @@ CLAIM = (
 DATASETS: tuple[str, ...] = ("pathmnist", "octmnist")
 EPSILONS, DELTAS = (0.1, 0.3, 0.5, 0.7, 0.9), (1e-5, 1e-7, 1e-9)
 NOISES = (("laplace", 0.0), *(("analytic", delta) for delta in DELTAS))
-DRAWN = 1e-7  # the δ that pictures and words speak of
+DRAWN = 1e-7  # the δ of the verdict
 # what is drawn: radius, mechanism, δ; colour, marker and label
 SERIES = {
-    ("theorem 5", "laplace", 0.0): (VERMILION, "x", "Riemannian Laplace"),
-    ("theorem 5", "analytic", 1e-5): (SKY, "o", "tangent Gaussian, δ = 1e-5"),
-    ("theorem 5", "analytic", 1e-7): (BLUE, "s", "tangent Gaussian, δ = 1e-7"),
-    ("theorem 5", "analytic", 1e-9): (PURPLE, "^", "tangent Gaussian, δ = 1e-9"),
-    ("tight", "analytic", 1e-7): (GREEN, "D", "the same, δ = 1e-7, tight radius (ours)"),
+    ("theorem 5", "laplace", 0.0): (common.VERMILION, "x", "Riemannian Laplace"),
+    ("theorem 5", "analytic", 1e-5): (common.SKY, "o", "tangent Gaussian, δ = 1e-5"),
+    ("theorem 5", "analytic", 1e-7): (common.BLUE, "s", "tangent Gaussian, δ = 1e-7"),
+    ("theorem 5", "analytic", 1e-9): (common.PURPLE, "^", "tangent Gaussian, δ = 1e-9"),
+    ("tight", "analytic", 1e-7): (common.GREEN, "D", "the same, δ = 1e-7, tight radius (ours)"),
 }
 
 
@@ -52,24 +34,24 @@ def cells(settings: Settings) -> list[Row]:
 
 
 def grid(settings: Settings, names: tuple[str, ...]) -> list[Row]:
-    """A cell for each of the first classes of each dataset at hand."""
+    """A cell for each of the first classes of each dataset that was found."""
     classes = (0, 1) if settings.quick else (0, 1, 2, 3)
-    found = at_hand(names, settings.data)
+    found = common.at_hand(names, settings.data)
     return [{"dataset": name, "class": label} for name, label in product(found, classes)]
 
 
 def measure(cell: Row, settings: Settings) -> list[Row]:
-    X, channels = descriptors(cell["dataset"], cell["class"], settings.data)
+    X, channels = common.descriptors(cell["dataset"], cell["class"], settings.data)
     n, k = X.shape[:2]
     sensitivities = {
-        "theorem 5": theorem_5_sensitivity(channels, n),
+        "theorem 5": common.theorem_5_sensitivity(channels, n),
         "tight": descriptor_bounds(channels, bound="tight").sensitivity(n, k),
     }
-    rng = np.random.default_rng(seed(NAME, cell))
-    rows, whole = [], official(cell["dataset"], settings.data)
+    rng = np.random.default_rng(common.seed(NAME, cell))
+    rows, whole = [], common.official(cell["dataset"], settings.data)
     for radius, epsilon, (name, delta) in product(sensitivities, EPSILONS, NOISES):
-        mechanism = calibrate(name, sensitivities[radius], epsilon, delta)
-        errors = squared_errors(mechanism, k, settings.repeats, rng)
+        mechanism = common.calibrate(name, sensitivities[radius], epsilon, delta)
+        errors = common.squared_errors(mechanism, k, settings.repeats, rng)
         facts = {
             "n": n,
             "official": whole,
@@ -78,21 +60,21 @@ def measure(cell: Row, settings: Settings) -> list[Row]:
             "delta": delta,
             "mechanism": name,
         }
-        rows.append({**facts, **agreement(errors, mechanism.squared_error(k))})
+        rows.append({**facts, **common.agreement(errors, mechanism.squared_error(k))})
     return rows
 
 
 def draw(rows: list[Row]) -> Any:
     panels = list(dict.fromkeys((row["dataset"], row["class"], row["n"]) for row in rows))
-    figure, axes = small_multiples(len(panels))
+    figure, axes = common.small_multiples(len(panels))
     for ax, (name, label, n) in zip(axes, panels, strict=True):
         mine = [r for r in rows if (r["dataset"], r["class"]) == (name, label)]
         for series, (color, marker, words) in SERIES.items():
             here = [r for r in mine if (r["radius"], r["mechanism"], r["delta"]) == series]
-            band(ax, EPSILONS, here, color, words, marker)
+            common.band(ax, EPSILONS, here, color, words, marker)
         ax.set(yscale="log", title=f"{name} {label} (n = {n:,})", xlabel="ε")
     figure.supylabel("squared log-Euclidean distance ρ²", fontsize=10)
-    explain(figure, axes[0])
+    common.explain(figure, axes[0])
     return figure
 
 
@@ -101,7 +83,7 @@ def verdict(rows: list[Row]) -> str:
 
 
 def verdict_on(rows: list[Row], wanted: tuple[str, ...]) -> str:
-    """What was measured, on which of the sets, and which were not to be had."""
+    """What was measured, on which datasets, and which were not found."""
 
     def median(radius: str, delta: float) -> float:
         mine = (radius, delta)
@@ -110,9 +92,7 @@ def verdict_on(rows: list[Row], wanted: tuple[str, ...]) -> str:
     laplace, gaussian = median("theorem 5", 0.0), median("theorem 5", DRAWN)
     tight = median("tight", DRAWN)
     found = {r["dataset"]: r["official"] for r in rows}
-    names = ", ".join(
-        name if whole else f"{name} (not the official file)" for name, whole in found.items()
-    )
+    names = ", ".join(name if whole else f"{name} (unofficial)" for name, whole in found.items())
     absent = ", ".join(name for name in wanted if name not in found)
     return (
         f"Agrees on the sets run, {names}"

@@ -1,6 +1,6 @@
 """Run time against k.
 
-Of the paper's chain at three burn-ins, the exact Laplace sampler, and the tangent
+Compares the paper's chain at three burn-ins, the exact Laplace sampler, and the tangent
 Gaussian mechanism.
 """
 
@@ -10,15 +10,9 @@ from typing import Any
 import numpy as np
 
 from spdp.distributions import LogLaplace
-from spdp.mechanisms import TangentGaussian
-from spdp.paper.common import (
-    Row,
-    Settings,
-    seed,
-    small_multiples,
-    synthetic_mean,
-    synthetic_sensitivity,
-)
+from spdp.paper import common
+from spdp.paper.common import Row, Settings
+from spdp.statistics.mechanisms import TangentGaussian
 
 NAME = "runtime"
 TITLE = "Run time of one release against k"
@@ -26,7 +20,7 @@ CLAIM = (
     "The Riemannian Laplace mechanism by MCMC takes tens of seconds (73 s at k = 30 for 50,000 "
     "steps); the tangent Gaussian milliseconds."
 )
-PAPERS = 50_000  # steps that the paper's claim is of
+PAPERS = 50_000  # steps in the paper's claim
 BURN_INS, QUICK_BURN_INS = (10_000, 30_000, PAPERS), (1_000, 3_000, 5_000)
 EXACT, TANGENT = "Riemannian Laplace, exact", "tangent Gaussian"
 
@@ -40,10 +34,10 @@ def cells(settings: Settings) -> list[Row]:
 
 def measure(cell: Row, settings: Settings) -> list[Row]:
     k, method = cell["k"], cell["method"]
-    f = synthetic_mean(k)
-    sensitivity = synthetic_sensitivity(k)
+    f = common.synthetic_mean(k)
+    sensitivity = common.synthetic_sensitivity(k)
     law, tangent = LogLaplace(f, sensitivity / 0.1), TangentGaussian(sensitivity, 0.1, 1e-6)
-    rng = np.random.default_rng(seed(NAME, cell))
+    rng = np.random.default_rng(common.seed(NAME, cell))
     # calibration and imports are not the mechanism's time
     tangent.release(f, random_state=rng)
     start = time.perf_counter()
@@ -57,7 +51,7 @@ def measure(cell: Row, settings: Settings) -> list[Row]:
 
 
 def draw(rows: list[Row]) -> Any:
-    figure, (ax,) = small_multiples(1)
+    figure, (ax,) = common.small_multiples(1)
     figure.set_size_inches(6.4, 4.2)
     for method in dict.fromkeys(r["method"] for r in rows):
         mine = [r for r in rows if r["method"] == method]

@@ -7,17 +7,8 @@ import numpy as np
 from spdp.datasets import DATASETS
 from spdp.descriptors import descriptor_bounds, paper_radius
 from spdp.geometry import logm
-from spdp.paper.common import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    VERMILION,
-    Row,
-    Settings,
-    at_hand,
-    descriptors,
-    small_multiples,
-)
+from spdp.paper import common
+from spdp.paper.common import Row, Settings
 
 NAME = "tightness"
 TITLE = "Tightness of the bound of theorem 5"
@@ -26,16 +17,16 @@ CLAIM = (
     "√11·|ln η| (RGB), and the bound is tight in practice."
 )
 BARS = {
-    "theorem_5": ("theorem 5", VERMILION),
-    "largest_norm": ("largest ‖Logm R‖ of the class", ORANGE),
-    "tight_radius": ("tight radius (ours)", GREEN),
-    "spread_90": ("90 % of the class, from its mean", BLUE),
+    "theorem_5": ("theorem 5", common.VERMILION),
+    "largest_norm": ("largest ‖Logm R‖ of the class", common.ORANGE),
+    "tight_radius": ("tight radius (ours)", common.GREEN),
+    "spread_90": ("90 % of the class, from its mean", common.BLUE),
 }
 WIDTH = 0.2  # of a bar
 
 
 def cells(settings: Settings) -> list[Row]:
-    return [{"dataset": name} for name in at_hand(DATASETS, settings.data)]
+    return [{"dataset": name} for name in common.at_hand(DATASETS, settings.data)]
 
 
 def measure(cell: Row, settings: Settings) -> list[Row]:
@@ -44,7 +35,7 @@ def measure(cell: Row, settings: Settings) -> list[Row]:
 
 
 def _facts(name: str, label: int, data: str | None) -> Row:
-    X, channels = descriptors(name, label, data)
+    X, channels = common.descriptors(name, label, data)
     n, k = X.shape[:2]
     bounds = descriptor_bounds(channels, bound="tight")
     region = bounds.region(k)
@@ -69,7 +60,7 @@ def _norms(S: Any) -> Any:
 
 
 def draw(rows: list[Row]) -> Any:
-    figure, (ax,) = small_multiples(1)
+    figure, (ax,) = common.small_multiples(1)
     figure.set_size_inches(7.6, 4.2)
     place = np.arange(len(rows))
     for i, (name, (label, color)) in enumerate(BARS.items()):

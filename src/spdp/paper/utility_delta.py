@@ -2,9 +2,6 @@
 
 from spdp.paper import utility_epsilon
 from spdp.paper.common import Row, Settings
-from spdp.paper.utility_epsilon import draw, measure, verdict
-
-__all__ = ["CLAIM", "NAME", "TITLE", "cells", "draw", "measure", "verdict"]
 
 NAME = "utility_delta"
 TITLE = "Utility against k for smaller δ (n = 500, r = 1/4)"
@@ -12,6 +9,7 @@ CLAIM = (
     "The advantage of the tangent Gaussian mechanism persists for δ = 1e-7, 1e-8 and 1e-9: "
     "its error grows only with ln(1/δ)."
 )
+measure, draw, verdict = utility_epsilon.measure, utility_epsilon.draw, utility_epsilon.verdict
 
 
 def cells(settings: Settings) -> list[Row]:

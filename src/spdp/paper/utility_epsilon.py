@@ -1,7 +1,7 @@
 """Utility against the size of the matrices, for several ε.
 
-Of the Riemannian Laplace mechanism, by chain and exact, and of the tangent Gaussian,
-classical and analytic.
+Compares the Riemannian Laplace mechanism, by chain and exact, with the tangent
+Gaussian, classical and analytic.
 """
 
 from itertools import product
@@ -9,24 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from spdp.paper.common import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    VERMILION,
-    Row,
-    Settings,
-    agreement,
-    band,
-    calibrate,
-    chain_errors,
-    explain,
-    seed,
-    small_multiples,
-    squared_errors,
-    synthetic_mean,
-    synthetic_sensitivity,
-)
+from spdp.paper import common
+from spdp.paper.common import Row, Settings
 
 NAME = "utility_epsilon"
 TITLE = "Utility against k for several ε (δ = 1e-6, n = 500, r = 1/4)"
@@ -34,12 +18,12 @@ CLAIM = (
     "The tangent Gaussian mechanism is more accurate than the Riemannian Laplace mechanism, "
     "increasingly so as k grows (k² against k⁴)."
 )
-# name, colour, marker and label; the chain and the exact law lie on each other
+# name: colour, marker and label; the chain and the exact law nearly coincide
 MECHANISMS = {
-    "laplace-mcmc": (ORANGE, "s", "Riemannian Laplace, chain of {burn_in:,} steps"),
-    "laplace": (VERMILION, "x", "Riemannian Laplace, exact"),
-    "classical": (GREEN, "o", "tangent Gaussian, classical"),
-    "analytic": (BLUE, "^", "tangent Gaussian, analytic"),
+    "laplace-mcmc": (common.ORANGE, "s", "Riemannian Laplace, chain of {burn_in:,} steps"),
+    "laplace": (common.VERMILION, "x", "Riemannian Laplace, exact"),
+    "classical": (common.GREEN, "o", "tangent Gaussian, classical"),
+    "analytic": (common.BLUE, "^", "tangent Gaussian, analytic"),
 }
 EPSILONS, DELTAS = (0.1, 0.2, 0.3, 0.4), (1e-6,)
 
@@ -58,28 +42,30 @@ def grid(settings: Settings, epsilons: tuple[float, ...], deltas: tuple[float, .
 
 def measure(cell: Row, settings: Settings) -> list[Row]:
     k, name = cell["k"], cell["mechanism"]
-    mechanism = calibrate(name, synthetic_sensitivity(k), cell["epsilon"], cell["delta"])
-    rng = np.random.default_rng(seed(NAME, cell))
+    mechanism = common.calibrate(
+        name, common.synthetic_sensitivity(k), cell["epsilon"], cell["delta"]
+    )
+    rng = np.random.default_rng(common.seed(NAME, cell))
     if name == "laplace-mcmc":
-        f = synthetic_mean(k)
-        errors = chain_errors(mechanism, f, settings.repeats, rng, settings.burn_in)
+        f = common.synthetic_mean(k)
+        errors = common.chain_errors(mechanism, f, settings.repeats, rng, settings.burn_in)
     else:
-        errors = squared_errors(mechanism, k, settings.repeats, rng)
-    return [{"burn_in": settings.burn_in, **agreement(errors, mechanism.squared_error(k))}]
+        errors = common.squared_errors(mechanism, k, settings.repeats, rng)
+    return [{"burn_in": settings.burn_in, **common.agreement(errors, mechanism.squared_error(k))}]
 
 
 def draw(rows: list[Row]) -> Any:
     budgets = {(row["delta"], row["epsilon"]) for row in rows}
     panels = sorted(budgets, key=lambda budget: (-budget[0], budget[1]))
-    figure, axes = small_multiples(len(panels))
+    figure, axes = common.small_multiples(len(panels))
     for ax, (delta, epsilon) in zip(axes, panels, strict=True):
         here = [r for r in rows if (r["delta"], r["epsilon"]) == (delta, epsilon)]
         for mechanism, (color, marker, label) in MECHANISMS.items():
             mine = [r for r in here if r["mechanism"] == mechanism]
-            band(ax, [r["k"] for r in mine], mine, color, label.format(**mine[0]), marker)
+            common.band(ax, [r["k"] for r in mine], mine, color, label.format(**mine[0]), marker)
         ax.set(yscale="log", title=f"ε = {epsilon}, δ = {delta:g}", xlabel="k")
     figure.supylabel("squared log-Euclidean distance ρ²", fontsize=10)
-    explain(figure, axes[0])
+    common.explain(figure, axes[0])
     return figure
 
 

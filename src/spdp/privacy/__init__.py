@@ -1,4 +1,4 @@
-"""What a guarantee costs, and the one door through which noise is added."""
+"""Calibration and composition, and the account, which alone adds noise."""
 
 from spdp.privacy.calibration import (
     analytic_sigma,

@@ -29,21 +29,20 @@ composition of μᵢ-GDP answers is μ-GDP with μ² = Σ μᵢ² (Dong, Roth, S
 P(q) ∝ exp(−‖q‖/s) is ε-DP by the triangle inequality.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import ceil, inf, nextafter, sqrt
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.choices import Adjacency, Noise, Unit
-from spdp.errors import LedgerError, NotKept, ParameterError, warn
+from spdp.errors import LedgerError, ParameterError, ReleaseNotStored, warn
+from spdp.options import Adjacency, Noise, Unit
 from spdp.privacy import noise
-from spdp.privacy.costs import Budget, sqrt_upward
-from spdp.privacy.ledger import Ledger, check_ledger
-
-__all__ = ["Account", "Answer", "Seed", "laplace_scale_exact", "lattice_scale", "noise_scale"]
+from spdp.privacy.budget import Budget, sqrt_upward
 
 Seed = int | np.random.Generator | None
 
@@ -58,21 +57,71 @@ NOTHING = 1e-9  # a share of μ² that is left over by rounding, not to be spent
 NAMES = {Noise.GAUSSIAN: "tangent-gaussian", Noise.LAPLACE: "riemannian-laplace"}
 
 
-class Priced(Protocol):
-    """What an account needs to know of a query."""
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+S = TypeVar("S", bound="Step")
+
+
+class Asked(Protocol[T_co]):
+    """The part of a query that an account uses."""
 
     @property
     def name(self) -> str: ...
 
     def sensitivity(self, adjacency: Adjacency) -> int:
-        """Bound on the ℓ2 change of the exact total between adjacent datasets."""
+        """Bound on the ℓ2 change of the exact total between neighbouring datasets."""
+
+    def estimate(self, answer: NDArray[np.float64], scale: float, n: float) -> T_co:
+        """The estimate from a noisy total over n records, in real units."""
 
 
-class Answer(NamedTuple):
-    """Noisy integers, as floats, and the scale of their noise, in the same units."""
+class Store(Protocol):
+    """Where exact totals are: they go from here into an account and nowhere else."""
 
-    values: NDArray[np.float64]
+    n: int  # number of records: public, or released
+    m: int  # number in the current subsample
+
+    def total(self, query: Any, subsampled: bool = False) -> NDArray[np.int64]:
+        """Exact total of a query over the subsample, or over all records."""
+
+
+class Payer(Protocol):
+    """The part of a ledger that an account uses (:class:`spdp.Ledger`)."""
+
+    @property
+    def spend(self) -> Callable[..., int]:
+        """Commit the cost of a release, durably, or refuse; its entry's number."""
+
+    def store(self, entry: int, value: Any, certificate: dict[str, Any]) -> None:
+        """Keep a release with its entry."""
+
+
+class Step(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One noisy answer, as certificates state it: its price, sensitivity and noise.
+
+    Subclasses have fields for what else was released of the answer.
+    """
+
+    step: str
+    mu: float | None = None
+    epsilon: float | None = None  # of pure noise
+    sensitivity: int
     scale: float
+
+
+class Answer(msgspec.Struct, Generic[T]):
+    """The estimate from a noisy answer, and the place of its step in a certificate."""
+
+    estimate: T
+    steps: list[Step]
+    place: int
+
+    def note(self, kind: type[S], **released: Any) -> S:
+        """State in the certificate what was released of this answer."""
+        step = self.steps[self.place]
+        told = kind(**msgspec.structs.asdict(step), **released)
+        self.steps[self.place] = told
+        return told
 
 
 @lru_cache(maxsize=1024)
@@ -101,17 +150,17 @@ def laplace_scale_exact(sensitivity: int, epsilon: float) -> Fraction:
 
 
 def noise_scale(budget: Budget, sensitivity: int) -> float:
-    """Scale of the noise of an only query, in lattice units."""
+    """Scale of the noise of a single query, in lattice units."""
     if budget.mu is None:
         return float(laplace_scale_exact(sensitivity, budget.epsilon))
     return lattice_scale(sensitivity, budget.mu)
 
 
-def _for_ledger(cost: float, query: Priced, sensitivity: int) -> float:
+def _for_ledger(cost: float, query: Asked[Any], sensitivity: int) -> float:
     """μ or ε of the same noise under a ledger's replace-one, rounded up.
 
-    Noise that is enough for Δ at a cost is enough for Δ' at Δ'/Δ times that: its scale
-    depends on Δ over the cost alone.
+    Noise that is enough for Δ at a cost is enough for Δ' at Δ'/Δ times that cost: its
+    scale depends on Δ over the cost alone.
     """
     exact = Fraction(cost) * int(query.sensitivity(Adjacency.REPLACE_ONE)) / sensitivity
     rounded = float(exact)
@@ -121,9 +170,7 @@ def _for_ledger(cost: float, query: Priced, sensitivity: int) -> float:
 
 
 def _too_small() -> ParameterError:
-    return ParameterError(
-        "the privacy budget is too small: the noise it needs exceeds the integer range"
-    )
+    return ParameterError("the privacy budget is too small: its noise exceeds the integer range")
 
 
 class Account:
@@ -134,19 +181,19 @@ class Account:
     budget : Budget
         What the release may cost in all.
     adjacency : Adjacency
-        Whose neighbours the cost is for.
+        The neighbouring datasets that the cost is for.
     ledger : Ledger, optional
         Account of the dataset, charged before the first draw. Its budget is for
         replace-one.
     label : str, optional
-        What the ledger's entry is called.
+        Name of the ledger's entry.
     random_state : None, int or Generator
         None: operating-system entropy. A seed means simulation, which no ledger takes.
     mechanism : str, optional
-        What the ledger's entry and the certificate call the noise.
+        Name of the noise in the ledger's entry.
     unit : Unit, optional
-        Whose data the cost is for: a ledger keeps one account, for one unit. None for
-        a summary whose sensitivity is stated.
+        The unit of privacy: a ledger is for one unit. None for a summary whose
+        sensitivity is stated.
     """
 
     def __init__(
@@ -154,13 +201,13 @@ class Account:
         budget: Budget,
         adjacency: Adjacency = Adjacency.REPLACE_ONE,
         *,
-        ledger: Ledger | None = None,
+        ledger: Payer | None = None,
         label: str | None = None,
         random_state: Seed = None,
         mechanism: str | None = None,
         unit: Unit | None = Unit.RECORD,
     ) -> None:
-        if check_ledger(ledger) is not None and random_state is not None:
+        if ledger is not None and random_state is not None:
             raise ParameterError(
                 "a seeded simulation is not private and spends no budget: "
                 "leave out the ledger or the seed"
@@ -168,139 +215,106 @@ class Account:
         self.budget, self.adjacency, self.unit = budget, adjacency, unit
         self.mechanism = mechanism or NAMES[budget.noise]
         self.random_state = random_state
-        self.steps: list[dict[str, Any]] = []
+        self.steps: list[Step] = []
         self._rng = None if random_state is None else np.random.default_rng(random_state)
-        self._ledger, self._label = ledger, label
+        self.ledger, self._label = ledger, label
         self._entry: int | None = None
+        self._unpaid = ledger is not None  # until its price is committed, once
+        self.mu = budget.mu or 0.0  # in all; pure noise has none
+        self._total = _squared(self.mu) or 1
         self._spent = 0  # of μ², as `_squared` counts; of pure noise, whether it was drawn
+        self.left = 1.0  # share of μ² not yet spent
 
     @cached_property
     def key(self) -> int:
-        """Of coins that choose records to look at: drawn like noise, kept secret."""
+        """Key of the secret random subsampling of records; drawn like noise."""
         return noise.key(self._rng)
 
-    @property
-    def mu(self) -> float:
-        """Total μ of a Gaussian account."""
-        if self.budget.mu is None:
-            raise ParameterError("an account of Laplace noise has no mu")
-        return self.budget.mu
+    def ask(
+        self, query: Asked[T], store: Store, share: float = 1.0, subsampled: bool = False
+    ) -> Answer[T]:
+        """A noisy answer to a query, for a share of μ², in real units.
 
-    @cached_property
-    def _total(self) -> int:
-        """μ², as `_squared` counts."""
-        return _squared(self.mu)
-
-    @property
-    def left(self) -> float:
-        """Share of μ² not yet spent."""
-        return (self._total - self._spent) / self._total
-
-    @property
-    def mu_spent(self) -> float | None:
-        """√Σ μᵢ² of what was drawn, rounded up; None for Laplace noise."""
-        if self.budget.mu is None:
-            return None
-        if self._spent == self._total:
-            return self.mu
-        return sqrt_upward(Fraction(self._spent, 1 << SQUARE_BITS))
-
-    def measure(
-        self, query: Priced, exact: NDArray[np.int64], share: float = 1.0, **released: Any
-    ) -> Answer:
-        """The exact total of a query plus noise, for a share of μ².
-
-        ``released`` are released or public values for the step's log.
+        A query that the budget cannot pay is not asked. Records are read, and refused
+        if they are invalid, before anything is paid.
         """
+        before, (mu, spent) = self._spent, self._afford(share)
+        exact = store.total(query, subsampled)
+        if self._spent != before:
+            raise ParameterError("an account answers one query at a time")
         sensitivity = int(query.sensitivity(self.adjacency))  # NumPy's would overflow
-        if self.budget.noise is Noise.LAPLACE:
-            answer, cost = self._laplace(query, sensitivity, exact)
+        scale: float | Fraction
+        if mu is None:
+            scale = self._laplace_scale(sensitivity, len(exact))
         else:
-            answer, cost = self._gaussian(query, sensitivity, exact, share)
-        step = {"step": query.name, **cost, "sensitivity": sensitivity, "scale": answer.scale}
-        self.steps.append({**step, **released})
-        return answer
-
-    @property
-    def has_ledger(self) -> bool:
-        """Whether a release is to be kept."""
-        return self._ledger is not None
-
-    def note(self, **released: Any) -> None:
-        """Attach released values to the last step, for the certificate."""
-        self.steps[-1].update(released)
+            scale = lattice_scale(sensitivity, mu)
+            if not self._spent and lattice_scale(sensitivity, self.mu) > LARGEST_SCALE:
+                raise _too_small()
+        if self._unpaid:
+            self._commit(query, sensitivity, mu)
+        self._spent, self.left = spent, (self._total - spent) / self._total  # before the draw
+        draw: Any = noise.laplace if mu is None else noise.gaussian
+        noisy = draw(exact, scale, self._rng).astype(np.float64)
+        scale, pure = float(scale), self.budget.epsilon if mu is None else None
+        step = Step(step=query.name, mu=mu, epsilon=pure, sensitivity=sensitivity, scale=scale)
+        self.steps.append(step)
+        estimate = query.estimate(noisy, scale, float(store.m if subsampled else store.n))
+        return Answer(estimate, self.steps, len(self.steps) - 1)
 
     def keep(self, value: Any, certificate: dict[str, Any]) -> None:
         """Store what was released with the ledger's entry.
 
-        What is paid for is released even if the ledger cannot keep it (its disk is
-        full): that was settled when the noise was drawn.
+        A release that is paid for is returned even if the ledger cannot store it, for
+        example because its disk is full: its noise is drawn already.
         """
-        if self._ledger is not None and self._entry is not None:
+        if self.ledger is not None and self._entry is not None:
             try:
-                self._ledger.store(self._entry, value, certificate)
+                self.ledger.store(self._entry, value, certificate)
             except LedgerError as error:
                 advice = "this release is the only copy: save it"
-                warn(f"{error}; {advice}", NotKept)
+                warn(f"{error}; {advice}", ReleaseNotStored)
 
-    def _gaussian(
-        self, query: Priced, sensitivity: int, exact: NDArray[np.int64], share: float
-    ) -> tuple[Answer, dict[str, float]]:
-        mu = self._afford(share)
-        scale = lattice_scale(sensitivity, mu)
-        if not self._spent and lattice_scale(sensitivity, self.mu) > LARGEST_SCALE:
-            raise _too_small()
-        if self._unpaid and share >= 1.0:  # an only query has its own price for a ledger
-            self._commit(mu=_for_ledger(mu, query, sensitivity))
-        elif self._unpaid:  # a replacement is a removal and an addition
-            self._commit(mu=self.mu * (1.0 if self.adjacency is Adjacency.REPLACE_ONE else 2.0))
-        self._spent += _squared(mu)
-        noisy = noise.gaussian(exact, scale, self._rng)
-        return Answer(noisy.astype(np.float64), scale), {"mu": mu}
+    def _afford(self, share: float) -> tuple[float | None, int]:
+        """μ of the next step, trimmed until Σ μᵢ² ≤ μ² holds exactly, and that sum.
 
-    def _afford(self, share: float) -> float:
-        """μ of the next step: a share of μ², trimmed until Σ μᵢ² ≤ μ² holds exactly."""
-        if not self._spent and share >= 1.0:
-            return self.mu
+        Pure noise has no μ, and spends the whole budget at once.
+        """
+        whole = self.budget.mu
+        if not self._spent and (whole is None or share >= 1.0):
+            return whole, self._total
         mu, trim = self.mu * sqrt(max(0.0, min(share, self.left))), 2.0**-53
         while mu > 0 and _squared(mu) + self._spent > self._total:
             mu, trim = max(0.0, min(nextafter(mu, 0.0), mu * (1 - trim))), 2 * trim
         if self.left < NOTHING or not mu > 0:
             raise ParameterError("a release tried to spend more than its budget")
-        return mu
+        return mu, self._spent + _squared(mu)
 
-    def _laplace(
-        self, query: Priced, sensitivity: int, exact: NDArray[np.int64]
-    ) -> tuple[Answer, dict[str, float]]:
-        if self._spent:
-            raise ParameterError("a release tried to spend more than its budget")
-        scale, d = laplace_scale_exact(sensitivity, self.budget.epsilon), len(exact)
+    def _laplace_scale(self, sensitivity: int, d: int) -> Fraction:
+        scale = laplace_scale_exact(sensitivity, self.budget.epsilon)
         if scale * (d + 60 * sqrt(d)) > 2.0**61:  # the radius is Gamma(d): some 60 sd
             raise _too_small()
         noise.check_scale(d, scale)
-        if self._unpaid:
-            self._commit(pure=_for_ledger(self.budget.epsilon, query, sensitivity))
-        self._spent = 1  # all there is, even if the draw is interrupted
-        noisy = noise.laplace(exact, scale, self._rng)
-        answer = Answer(noisy.astype(np.float64), float(scale))
-        return answer, {"epsilon": self.budget.epsilon}
+        return scale
 
-    @property
-    def _unpaid(self) -> bool:
-        """Whether a ledger waits for its price: once, before anything is drawn."""
-        return self._ledger is not None and self._entry is None
+    def _commit(self, query: Asked[Any], sensitivity: int, mu: float | None) -> None:
+        """Charge the ledger for the whole release.
 
-    def _commit(self, mu: float | None = None, pure: float | None = None) -> None:
-        """Charge the ledger for the whole release."""
-        assert self._ledger is not None
-        own = self.budget.epsilon if mu is None else self.mu
-        factor = max(1.0, (pure if mu is None else mu) / own)  # type: ignore[operator]
-        self._entry = self._ledger.spend(
+        A release of one answer has a price of its own under the ledger's replace-one;
+        for one of several, a replacement is a removal and an addition.
+        """
+        assert self.ledger is not None
+        own = self.mu or self.budget.epsilon
+        if mu == self.budget.mu:
+            cost = _for_ledger(own, query, sensitivity)
+        else:
+            cost = own * (1.0 if self.adjacency is Adjacency.REPLACE_ONE else 2.0)
+        self._entry = self.ledger.spend(
             mechanism=self.mechanism,
             label=self._label,
-            mu=mu,
-            pure=pure,
+            mu=None if mu is None else cost,
+            pure=cost if mu is None else None,
             delta=self.budget.delta,
-            factor=factor,
+            factor=max(1.0, cost / own),
             unit=None if self.unit is None else self.unit.value,
         )
+        self._unpaid = False

@@ -10,29 +10,71 @@ Every result is rounded to the safe side. The curve is evaluated in arbitrary pr
 the two terms above agree to all digits long before δ is small. So the true δ of a
 returned σ never exceeds the target, not even in the last bit, and σ is optimal to about
 one part in 10¹⁵.
+
+*Arithmetic in many digits*, at a precision that no other code can change. ``mpmath.mp``
+and its precision belong to the whole program: a caller may set it, and a thread that
+leaves ``mpmath.workdps`` sets it while another thread computes. What must be rounded to
+the safe side therefore works in contexts of its own, one for each thread, and sets its
+digits whenever it begins: no lock can be left held, and no precision left behind by an
+interrupt matters.
 """
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isfinite, nextafter
 from typing import Any
 
-from spdp.choices import positive, real
-from spdp.errors import ParameterError, named
-from spdp.privacy.precise import Number, precise
+import mpmath
 
-__all__ = [
-    "analytic_sigma",
-    "check_budget",
-    "classical_mu",
-    "classical_sigma",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_mu",
-    "laplace_scale",
-    "next_below",
-]
+from spdp.errors import ParameterError, named
+from spdp.options import positive, real
+
+Number = Any  # mpmath's real numbers carry no type information
+
+_HERE = threading.local()
+_SHARED_DIGITS = 1000  # more than any calculation here asks for
+
+
+@contextmanager
+def precise(digits: int) -> Iterator[Any]:
+    """Functions of mpmath at ``digits`` decimal digits, until the block ends.
+
+    Numbers made in such a block may leave it, but arithmetic with them rounds to the
+    precision of the thread that made them. So compute in a block again, with
+    ``mp.mpf(x)`` of a number x that was kept, which another thread may have made.
+    """
+    mp = _own()
+    before, mp.dps = mp.prec, digits
+    try:
+        yield mp
+    finally:
+        mp.prec = before  # of the block around this one
+
+
+def _own() -> Any:
+    """This thread's context."""
+    mp = getattr(_HERE, "mp", None)
+    if mp is None:
+        mp = _HERE.mp = mpmath.MPContext()
+    return mp
+
+
+def _know_constants() -> None:
+    """Compute π, e and ln 2 to more digits than will be asked for.
+
+    mpmath caches them for all contexts. When more digits are wanted it replaces value
+    and length one after the other, which is not safe among threads: after this call,
+    nothing here makes it do so, nor does any caller who wants fewer digits than these.
+    """
+    with precise(_SHARED_DIGITS) as mp:
+        +mp.pi, +mp.e, +mp.ln2  # noqa: B018
+
+
+_know_constants()
+
 
 SMALLEST_DELTA = 1e-100
 LARGEST_EPSILON = 1e6  # far beyond any guarantee; the curve is exact up to here
@@ -56,9 +98,7 @@ def _check_epsilon(epsilon: float) -> float:
     if not (isfinite(e) and e >= 0):
         raise ParameterError(f"{named('epsilon')} must be finite and >= 0, got {epsilon!r}")
     if e > LARGEST_EPSILON:
-        raise ParameterError(
-            f"{named('epsilon')} must be at most {LARGEST_EPSILON:g}, got {epsilon!r}"
-        )
+        raise ParameterError(f"{named('epsilon')} must be ≤ {LARGEST_EPSILON:g}, got {epsilon!r}")
     return e
 
 
@@ -70,10 +110,7 @@ def next_below(delta: float) -> float:
     on.
     """
     if delta < SMALLEST_DELTA:
-        raise ParameterError(
-            f"{named('delta')} must be at least {SMALLEST_DELTA} for a private release, "
-            f"got {delta!r}"
-        )
+        raise ParameterError(f"{named('delta')} must be at least {SMALLEST_DELTA}, got {delta!r}")
     return nextafter(delta, 0.0)
 
 
@@ -93,7 +130,7 @@ def _upper_tail(mp: Any, x: Number) -> Number:
 def _curve(epsilon: Number, mu: Number) -> tuple[Number, Number]:
     """δ(ε; μ) to about ``_DIGITS`` digits, and its subtracted term e^ε·Φ(−μ/2 − ε/μ).
 
-    Precision grows until the cancellation between the two terms is paid for.
+    Precision grows until it makes up for the cancellation between the two terms.
     """
     digits = _DIGITS
     while True:
@@ -110,10 +147,10 @@ def _curve(epsilon: Number, mu: Number) -> tuple[Number, Number]:
 
 
 def _newton(mp: Any, step: Callable[[Number], Number], x: Number) -> Number:
-    """Follow ``step`` until it is below 1e-20; callers verify where it led.
+    """Follow ``step`` until it is below 1e-20; callers verify the result.
 
-    ln δ is concave in ε (δ(ε) convolves two log-concave functions) and was found so in
-    ln μ, hence Newton's iterates approach the root from the safe side.
+    ln δ is concave in ε (δ(ε) convolves two log-concave functions) and, by numerical
+    evidence, in ln μ, hence Newton's iterates approach the root from the safe side.
     """
     for _ in range(100):
         h = step(x)
@@ -224,9 +261,9 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
 def analytic_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
     """Smallest σ for which Gaussian noise is (ε, δ)-DP (theorem 2, corrected).
 
-    For any ε ≥ 0 and 0 < δ < 1. Enforced: δ(ε; Δ/σ) ≤ δ for the very doubles that come
-    in and go out. Assumed: ``sensitivity`` bounds the distance between the summaries of
-    any two adjacent datasets. Therefore: noise of this σ is (ε, δ)-DP.
+    For any ε ≥ 0 and 0 < δ < 1. Enforced: δ(ε; Δ/σ) ≤ δ for the doubles that are passed
+    and returned. Assumed: ``sensitivity`` bounds the distance between the summaries of
+    any two neighbouring datasets. Therefore: noise of this σ is (ε, δ)-DP.
 
     Examples
     --------

@@ -42,8 +42,6 @@ from flint import arb, ctx, fmpz
 
 from spdp.errors import ParameterError
 
-__all__ = ["laplace_vector"]
-
 # Bits read beyond those of the noise itself. With 16, at most about one draw in 300 has
 # to append more; the outcome would be the same with any other number.
 GUARD_BITS = 16
@@ -87,13 +85,11 @@ def laplace_vector(d: int, scale: Fraction) -> list[int]:
 
 
 def check_scale(d: int, scale: Fraction) -> None:
-    """Raise for a scale at which drawing would take for ever."""
+    """Raise an error for a scale at which a draw would take too long."""
     if d < 1:
         raise ParameterError(f"the dimension d must be at least 1, got {d}")
     if not isinstance(scale, Fraction):
-        raise ParameterError(
-            f"scale must be an exact Fraction, got {scale!r} of type {type(scale).__name__}"
-        )
+        raise ParameterError(f"scale must be an exact Fraction, got {scale!r}")
     if scale <= 0 or (LARGEST_SQRT_D_OVER_SCALE * scale.numerator) ** 2 < d * scale.denominator**2:
         least = math.sqrt(d) / LARGEST_SQRT_D_OVER_SCALE
         raise ParameterError(
@@ -145,7 +141,7 @@ def _extend(prefixes: list[int], fresh: bytes) -> list[int]:
 def _evaluate(
     d: int, scale: Fraction, prefixes: list[int], bits: int
 ) -> tuple[list[fmpz], bool] | None:
-    """Return the lattice point and whether it is accepted; None if bits are wanting.
+    """Return the lattice point and whether it is accepted; None if bits are missing.
 
     A uniform with prefix m lies in [m, m + 1] / 2^bits, which the ball
     [m - 1, m + 1] / 2^bits contains. Where a ball touches zero its logarithm or root is

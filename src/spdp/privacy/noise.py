@@ -12,15 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.kernels import threads
-from spdp.privacy.exact_laplace import check_scale, laplace_vector
+from spdp.kernels.arrays import Ints
+from spdp.privacy.exact_laplace import check_scale as check_scale
+from spdp.privacy.exact_laplace import laplace_vector
 
-__all__ = ["check_scale", "gaussian", "key", "laplace"]
-
-Ints = NDArray[np.int64]
 Generator = np.random.Generator | None
 
 LIMIT = (1 << 63) - 1
-FEW = 64  # coordinates a thread draws at a time, or more, but for the last: a millisecond
+FEW = 64  # fewest coordinates of a piece but the last: a millisecond's work
 
 
 def gaussian(total: Ints, scale: float, rng: Generator) -> Ints:
@@ -37,12 +36,12 @@ def gaussian(total: Ints, scale: float, rng: Generator) -> Ints:
     add_noise = _opendp_gaussian(scale)
     if len(total) < 2 * FEW or threads() < 2:
         return add_noise(total)
-    with ThreadPoolExecutor(threads()) as pool:  # OpenDP holds no lock of Python's meanwhile
+    with ThreadPoolExecutor(threads()) as pool:  # ctypes releases the GIL meanwhile
         return np.concatenate(list(pool.map(add_noise, _pieces(total, threads()))))
 
 
 def _pieces(total: Ints, sharers: int) -> list[Ints]:
-    """Smaller and smaller pieces: few calls, and all threads end at about one time."""
+    """Smaller and smaller pieces: few calls, and threads end at about the same time."""
     pieces = []
     while len(total):
         size = max(FEW, len(total) // (2 * sharers))
@@ -68,7 +67,7 @@ def _opendp_gaussian(scale: float) -> Callable[[Ints], Ints]:
 
 @lru_cache(maxsize=1)
 def _library() -> Any:
-    """The functions of OpenDP's library that make an invocation, if it is as known."""
+    """OpenDP's C functions for one invocation; None if the library lacks any."""
     try:
         from opendp import _lib
 
@@ -90,9 +89,9 @@ def _library() -> Any:
 
 
 def _invoke(measurement: Any, total: Ints) -> Ints:
-    """A measurement's answer, with vectors handed over as they lie in memory.
+    """A measurement's answer, with vectors passed as they lie in memory.
 
-    The very calls that ``measurement(total.tolist())`` makes, without an object and
+    The same calls as ``measurement(total.tolist())`` makes, without an object and
     checks in Python for each coordinate.
     """
     lib, load, invoke, unload, free_slice, free = _library()
@@ -134,7 +133,7 @@ def laplace(total: Ints, scale: Fraction, rng: Generator) -> Ints:
 
 
 def key(rng: Generator) -> int:
-    """A random number of 64 bits, of operating-system entropy unless seeded."""
+    """A random key from operating-system entropy, unless seeded."""
     return secrets.randbits(64) if rng is None else int(rng.spawn(1)[0].integers(1 << 63))
 
 

@@ -1,5 +1,11 @@
-r"""Counts, sums and second moments, class by class, for the price of one sum.
+r"""Second moments, at about the sensitivity of a sum.
 
+*Packing.* A symmetric matrix of integers is its diagonal and its upper triangle, row by
+row, weighted: 5·C_ii and 7·C_ij for i < j. A matrix has the latter twice, so that the
+length of such a vector is at most 5·‖C‖_F, for 7² ≤ 2·5². Noise in an entry off the
+diagonal is then 5/7 of that in one on it.
+
+*Counts, sums and second moments, class by class* (:class:`MomentSum`).
 A record y of class c, of a public list of C, in a frame whose centre may depend on c,
 becomes e_c ⊗ (w, v, b·S(vvᵀ)) for its vector v in the unit ball; S takes a symmetric
 matrix to its diagonal and √2 times its upper triangle. Second moments may also be
@@ -30,23 +36,177 @@ than 1 off each number of a row: in all, two persons' rows move the total by les
 2·√(numbers of the classes) + 2·C·√(numbers that classes share) more, which is added.
 
 A row of no class (label −1) adds nothing, like a share of 0.
+
+*Pooled* (:class:`ClassDistance` and others). Rows of all classes are added up together,
+each around the released centre of its own class. A row of share a counts a·(its
+integers), toward zero; those of one person are then, but for rounding, a convex
+combination of what records may add and of 0, and no further apart than these. A row of
+no class (label −1) adds nothing. What becomes of a row depends on that row and on
+released numbers alone.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.choices import Adjacency
-from spdp.frame import Frame
-from spdp.kernels import RECORD_NORM, Kernels
-from spdp.queries.base import WHOLE, Array, Ints, Query, Rows, either, root_upward
-from spdp.queries.triangle import OFF_DIAGONAL, ON_DIAGONAL, packed, unpacked
+from spdp.error.bound import Count
+from spdp.kernels.arrays import Array, Ints
+from spdp.kernels.base import PRODUCT_NORM, RECORD_NORM, Kernels
+from spdp.options import Adjacency
+from spdp.queries import REPLACE, WHOLE, Estimate, Query, Rows, root_upward, toward_zero
+from spdp.queries.sums import Distances, Frame, Scaled, in_units
 
-__all__ = ["MomentSum", "Moments", "centred", "in_part"]
+# --- packing
+
+ON_DIAGONAL, OFF_DIAGONAL = 5, 7
+OFF_NOISE = ON_DIAGONAL / OFF_DIAGONAL  # of an entry off the diagonal, over one on it
+
+
+def packed(C: NDArray[np.int64]) -> Ints:
+    """Weighted entries (d(d+1)/2,) of a symmetric matrix (d, d) of integers."""
+    upper = C[np.triu_indices(len(C), 1)]
+    return np.concatenate([ON_DIAGONAL * np.diagonal(C), OFF_DIAGONAL * upper])
+
+
+def unpacked(values: Array, d: int) -> Array:
+    """Matrices (..., d, d) that weighted entries (..., d(d+1)/2) stand for."""
+    C = np.zeros((*values.shape[:-1], d, d))
+    i, j = np.triu_indices(d, 1)
+    C[..., i, j] = C[..., j, i] = values[..., d:] / OFF_DIAGONAL
+    C[..., np.arange(d), np.arange(d)] = values[..., :d] / ON_DIAGONAL
+    return C
+
+
+# --- correlations
+
+# Rows multiplied at once: with vectors of norm 2¹⁴, QᵀQ is exact even in floating point
+# (2¹²·2²⁸ < 2⁵³), in whatever order.
+DIVISOR = RECORD_NORM // PRODUCT_NORM
+PRODUCT_ROWS = 1 << 12
+DEVICE_ROWS = 1 << 20  # with a fused kernel, whose rows need no cache; 2²⁰·2²⁸ < 2⁵³ as well
+
+
+@dataclass(frozen=True, eq=False)
+class CorrelationSum(Query[Estimate]):
+    """Σ of the products q_i·q_j of z clipped to ``radius``, on a lattice of norm 2¹⁴.
+
+    The total holds 5·Σ q_i² for every i, then 7·Σ q_i·q_j for i < j, row by row. A
+    lattice point p of norm ≤ 2³⁰, divided by 2¹⁶ toward zero, has norm ≤ 2¹⁴.
+    Sensitivity √2·5·2²⁸ (5·2²⁸ for one record alone): with M = qqᵀ − ppᵀ the total
+    moves by v, ‖v‖² = 25·Σ M_ii² + 49·Σ_{i<j} M_ij² ≤ 25·‖M‖_F², and
+    ‖M‖_F² = ‖q‖⁴ + ‖p‖⁴ − 2(q·p)² ≤ 2·(2¹⁴)⁴. No entry exceeds 5·2²⁸, so 2³² records
+    fit into 64 bits.
+    """
+
+    frame: Frame
+    radius: float
+
+    def total(self, rows: Rows, kernels: Kernels) -> Ints:
+        d = len(self.frame.center)
+        products = np.zeros((d, d), np.int64)
+        whole = kernels.FUSED.get("products")
+        step = PRODUCT_ROWS if whole is None else DEVICE_ROWS
+        for start in range(0, len(rows.Y), step):
+            Z, origin = self.frame.turned(rows.Y[start : start + step], kernels)
+            if whole is not None:
+                part = whole(Z, origin, self.frame.width, self.radius, DIVISOR)
+            else:
+                z = (Z - origin) / self.frame.width
+                q = np.trunc(kernels.encode_vectors(z, np.zeros(d), self.radius) / DIVISOR)
+                part = q.T @ q
+            products += part.astype(np.int64)
+        return packed(products)
+
+    def sensitivity(self, adjacency: Adjacency) -> int:
+        one = ON_DIAGONAL * PRODUCT_NORM**2
+        return root_upward(2 * one**2) if adjacency is REPLACE else one
+
+    def estimate(self, answer: Array, scale: float, n: float) -> Estimate:
+        """The mean of zzᵀ; ``sd`` is that of an entry on the diagonal."""
+        unit = (self.radius / PRODUCT_NORM) ** 2 / n
+        C = unpacked(answer, len(self.frame.center)) * unit
+        return Estimate(C, scale / ON_DIAGONAL * unit, Count(n))
+
+
+# --- squared lengths
+
+COUNTED = RECORD_NORM // 2  # weight of a count: 1 + b² + ¼ < 4
+WEIGHT, OF = 53, 32  # b = 53/32: b² < 2.744 < γ
+SQUARED_ROWS = 1 << 14  # at once
+
+
+class SquaredNorms(NamedTuple):
+    """Means of y − c and of ‖y − c‖², and the standard deviations of their noise."""
+
+    mean: Array
+    square: float
+    mean_sd: float
+    square_sd: float
+    count: Count  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredNormSum(Query[SquaredNorms]):
+    r"""Σ of y − c in the ball of ``radius``, and of its squared length, on one lattice.
+
+    A vector y of the unit ball becomes φ(y) = (y, b·‖y‖²), as sensitive as y alone.
+
+    *Lemma.* If b² ≤ γ = (11 + 5√5)/8 ≈ 2.7725, two such vectors are at most 2 apart, as
+    y and y' alone may be. With s = ‖y‖ ≥ u = ‖y'‖ their squared distance is at most
+    (s + u)² + b²(s² − u²)² = (s + u)²·(1 + b²(s − u)²), which grows with s, up to
+    s = 1. There, with v = 1 − u, it is (2 − v)²(1 + b²v²), at most 4 iff
+    b² ≤ (4 − v)/(v(2 − v)²), whose minimum over 0 < v ≤ 1 is γ, at v = 3 − √5.
+
+    For a record's lattice point q, of norm ≤ N = 2³⁰, the total holds Σ q, and
+    Σ ⌊53·⌊‖q‖²/N⌋/32⌋. By the lemma N·φ(q/N) moves by at most 2N; rounding
+    takes less than b + 1 < 3 off a record's square, so a record replaced moves the
+    total by at most 2N + 3, and one added or removed by at most √(1 + b²)·N. No entry
+    exceeds 53N/32, so 2³² records fit into 64 bits.
+
+    With ``weight`` w one more number counts the records, w for each, and one added or
+    removed moves the total by at most √((1 + b²)·N² + w²): for w = N/2 still less than
+    2N. A record replaced leaves the count as it is.
+    """
+
+    frame: Frame  # without axes, its units 1
+    radius: float
+    weight: int = 0
+
+    def total(self, rows: Rows, kernels: Kernels) -> Ints:
+        Y = rows.Y
+        total = np.zeros(len(self.frame.center) + 1, np.int64)
+        for start in range(0, len(Y), SQUARED_ROWS):
+            some = np.ascontiguousarray(Y[start : start + SQUARED_ROWS])
+            q = kernels.encode_vectors(some, self.frame.center, self.radius)
+            squares = (q * q).sum(axis=1) // RECORD_NORM
+            total += np.append(q.sum(axis=0), (WEIGHT * squares // OF).sum())
+        return np.append(total, len(Y) * self.weight) if self.weight else total
+
+    def sensitivity(self, adjacency: Adjacency) -> int:
+        alone = root_upward((OF**2 + WEIGHT**2) * (RECORD_NORM // OF) ** 2 + self.weight**2)
+        return 2 * RECORD_NORM + 3 if adjacency is REPLACE else alone
+
+    def estimate(self, answer: Array, scale: float, n: float) -> SquaredNorms:
+        """Means over n records, or over the noisy count."""
+        d, count = len(self.frame.center), Count(n)
+        if self.weight:
+            count = Count.noisy(float(answer[-1]) / self.weight, scale / self.weight)
+        one, square = self.units(count.value)
+        mean, squares = answer[:d] * one, float(answer[d] * square)
+        return SquaredNorms(mean, squares, scale * one, scale * square, count)
+
+    def units(self, n: float) -> tuple[float, float]:
+        """What one unit of the total is in each of the two means."""
+        unit = self.radius / RECORD_NORM / n
+        return unit, unit * self.radius * OF / WEIGHT
+
+
+# --- moments of classes
 
 FACTOR_NORM = isqrt(isqrt(RECORD_NORM**2 // (2 * ON_DIAGONAL**2)))  # P: 50·P⁴ ≤ N²
 # Rows multiplied at once: products are below 2²⁸, and their sums exact below 2⁵³.
@@ -56,11 +216,11 @@ SECOND = ("none", "diagonal", "full")
 
 
 class Moments(NamedTuple):
-    """Sums by class that (noisy) totals stand for, in units of the frame, and noise.
+    """Sums by class that (noisy) totals stand for, in units of the frame, and sds.
 
     ``second`` is (C, …) or, pooled, (1, …): matrices (d, d), or (d,) their diagonals;
     of size 0 where none were asked. ``second_sd`` is the noise of a diagonal entry;
-    that of others is 5/7 of it.
+    the noise of other entries is 5/7 of it.
     """
 
     counts: Array  # (C,)
@@ -70,27 +230,30 @@ class Moments(NamedTuple):
     sum_sd: float
     second_sd: float
 
+    def over(self, n: float) -> "Moments":
+        """Means over n records, and their noise."""
+        return Moments(*(part / n for part in self))  # type: ignore[arg-type]
+
 
 def centred(rows: Rows, frame: Frame, centers: Array | None, kernels: Kernels) -> Array:
-    """z = Vᵀ(y − c)/w of rows, with the centre of each row's class, if there are such.
+    """z = Vᵀ(y − c)/w of rows; c is the centre of each row's class, where given.
 
     What becomes of a row depends on that row and on released numbers alone.
     """
     Y, base = rows.Y, frame
     if centers is not None:
-        assert rows.label is not None
         Y, base = Y - centers[rows.label], frame.moved(np.zeros(len(frame.center)))
     Z, origin = base.turned(Y, kernels)
     return np.asarray((Z - origin) / base.width)
 
 
 @dataclass(frozen=True, eq=False)
-class MomentSum(Query):
+class MomentSum(Query[Moments]):
     """Counts, sums and second moments of z in the ball ‖z‖ ≤ radius, by class.
 
     The total holds, for each class in turn, its count and its sum; then the second
     moments, pooled or class by class: diagonal, then upper triangle row by row. This
-    module's text says why it moves by no more than :meth:`sensitivity`.
+    module's docstring says why it moves by no more than :meth:`sensitivity`.
 
     Parameters
     ----------
@@ -130,7 +293,7 @@ class MomentSum(Query):
 
     @property
     def groups(self) -> int:
-        """How often second moments are there."""
+        """Number of sets of second moments."""
         return 1 if self.pooled else self.classes
 
     @property
@@ -143,10 +306,7 @@ class MomentSum(Query):
         """Numbers in the total."""
         return self.classes * (1 + self.d) + self.groups * self.products
 
-    def total(self, Y: Array, kernels: Kernels) -> Ints:
-        return self.over(Rows(Y), kernels)
-
-    def over(self, rows: Rows, kernels: Kernels) -> Ints:
+    def total(self, rows: Rows, kernels: Kernels) -> Ints:
         label = np.zeros(len(rows.Y), np.intp) if rows.label is None else rows.label
         known = rows._replace(label=label)
         if (label < 0).any():
@@ -160,7 +320,6 @@ class MomentSum(Query):
 
     def _add(self, rows: Rows, kernels: Kernels, own: Ints, second: Ints) -> None:
         """Add some rows to the sums of classes, and to the second moments."""
-        assert rows.label is not None
         Z = centred(rows, self.frame, self.centers, kernels)
         q = kernels.encode_vectors(Z, np.zeros(self.d), self.radius)
         counted = np.column_stack([np.full(len(q), self.weight), q])
@@ -201,7 +360,7 @@ class MomentSum(Query):
         if self.products:
             apart += 2 * ON_DIAGONAL * (FACTOR_NORM**2 - self.factor**2)
             square += (ON_DIAGONAL * FACTOR_NORM**2) ** 2
-        return either(adjacency, apart, root_upward(square)) + self.rounding
+        return (apart if adjacency is REPLACE else root_upward(square)) + self.rounding
 
     @property
     def rounding(self) -> int:
@@ -210,18 +369,15 @@ class MomentSum(Query):
         own += self.classes * (1 + self.d)
         return 2 * (root_upward(own) + self.classes * root_upward(shared))
 
-    def stated(self) -> dict[str, Any]:
-        return {"classes": self.classes, "second": self.second, "pooled": self.pooled}
-
-    def moments(self, values: Array, scale: float) -> Moments:
-        """What (noisy) totals stand for, and the standard deviations of noise."""
+    def estimate(self, answer: Array, scale: float, n: float) -> Moments:
+        """Sums, not means: each class is divided by its own count."""
         split = self.classes * (1 + self.d)
-        own = values[:split].reshape(self.classes, 1 + self.d)
+        own = answer[:split].reshape(self.classes, 1 + self.d)
         unit, square = self.radius / RECORD_NORM, (self.radius / self.factor) ** 2
         return Moments(
             own[:, 0] / self.weight,
             own[:, 1:] * unit,
-            self._matrices(values[split:].reshape(self.groups, self.products) * square),
+            self._matrices(answer[split:].reshape(self.groups, self.products) * square),
             scale / self.weight,
             scale * unit,
             scale * square / ON_DIAGONAL,
@@ -235,4 +391,83 @@ def in_part(integers: Ints, share: Ints | None) -> Ints:
     """Rows' integers, or the part of each that counts, toward zero."""
     if share is None:
         return integers
-    return np.asarray(np.sign(integers) * (np.abs(integers) * share[:, None] // WHOLE))
+    return toward_zero(integers * share[:, None], WHOLE)
+
+
+# --- around the centres of classes, pooled
+
+
+@dataclass(frozen=True, eq=False)
+class _Centred(Query[Estimate]):
+    """A sum of integers of each row's coordinates around its class's centre."""
+
+    frame: Frame  # its axes and units; its centre is not used
+    centers: Array  # (C, d)
+
+    @abstractmethod
+    def units(self, Z: Array, kernels: Kernels) -> Ints:
+        """Integers (m, D) of rows."""
+
+    def total(self, rows: Rows, kernels: Kernels) -> Ints:
+        known = rows.take(rows.label >= 0)
+        Z = centred(known, self.frame, self.centers, kernels)
+        return np.asarray(in_part(self.units(Z, kernels), known.share).sum(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class ClassDistance(Distances, _Centred):
+    """Σ of min(‖z‖, cap), in units of cap/2³⁰: what one adds lies in [0, 2³⁰]."""
+
+    cap: float
+
+    def units(self, Z: Array, kernels: Kernels) -> Ints:
+        return in_units(norms(Z) / self.cap)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassDeviation(Scaled, _Centred):
+    """Σ of |z| coordinate by coordinate, for z clipped to ``radius``.
+
+    As for :class:`spdp.queries.sums.AbsoluteSum`, two records are √2·2³⁰ apart at most.
+    Rounding adds less than C to each of d numbers of a person.
+    """
+
+    radius: float
+
+    def units(self, Z: Array, kernels: Kernels) -> Ints:
+        return np.abs(kernels.encode_vectors(Z, np.zeros(Z.shape[1]), self.radius))
+
+    def sensitivity(self, adjacency: Adjacency) -> int:
+        C, d = (int(size) for size in self.centers.shape)
+        apart = root_upward(2 * RECORD_NORM**2) if adjacency is REPLACE else RECORD_NORM
+        return apart + 2 * C * root_upward(d)
+
+    def unit(self, n: float) -> float:
+        return self.radius / RECORD_NORM / n
+
+
+@dataclass(frozen=True, eq=False)
+class ClassHistogram(Scaled, _Centred):
+    """The number of rows by ‖z‖, between ascending edges and beyond, in 1/WHOLE.
+
+    A record adds WHOLE to one of the counts, a person at most as much to several
+    together, without rounding: two of them are at most √2·WHOLE apart.
+    """
+
+    edges: Array
+
+    def units(self, Z: Array, kernels: Kernels) -> Ints:
+        place = np.searchsorted(self.edges, norms(Z), side="right")
+        counts = np.arange(len(self.edges) + 1)
+        return np.asarray(WHOLE * (place[:, None] == counts).astype(np.int64))
+
+    def sensitivity(self, adjacency: Adjacency) -> int:
+        return root_upward(2 * WHOLE**2) if adjacency is REPLACE else WHOLE
+
+    def unit(self, n: float) -> float:
+        return 1.0 / WHOLE
+
+
+def norms(Z: Array) -> Array:
+    """‖z‖ of each row."""
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", Z, Z)))

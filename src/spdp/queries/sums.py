@@ -1,30 +1,75 @@
-"""Sums of clipped vectors, of distances, and counts by distance."""
+"""Sums of clipped vectors, of distances and directions, counts, and clipping bias.
 
-from dataclasses import dataclass
+All are taken in the coordinates of a :class:`Frame`.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from functools import lru_cache
 from math import ceil, isqrt, sqrt
+from typing import Any
 
 import numpy as np
 
-from spdp.choices import Adjacency
-from spdp.frame import Frame
-from spdp.kernels import RECORD_NORM, Kernels, Region
-from spdp.kernels.base import fused
-from spdp.queries.base import WHOLE, Array, Ints, Query, Rows, either, in_units, root_upward
+from spdp.charts import Chart
+from spdp.error.bound import Count
+from spdp.kernels.arrays import Array, Ints
+from spdp.kernels.base import RECORD_NORM, Kernels, Region
+from spdp.options import Adjacency
+from spdp.queries import REPLACE, WHOLE, Estimate, Query, Rows, root_upward, toward_zero
 
-__all__ = [
-    "AbsoluteSum",
-    "DistanceSum",
-    "Histogram",
-    "ShareSum",
-    "VectorSum",
-    "count_weight",
-    "share_sum",
-    "whole_domain_sum",
-]
+COUNT_UNIT = 1 << 20  # what one record adds to a count
+POINT = 2.0**-30  # of ``near``: closer to the centre, a direction is shorter than 1
+NEARNESS = 2 * RECORD_NORM // 5  # weight of how near a record is
+
+
+@lru_cache(maxsize=64)
+def _ones(d: int) -> Array:
+    units = np.ones(d)
+    units.flags.writeable = False
+    return units
 
 
 @dataclass(frozen=True, eq=False)
-class VectorSum(Query):
+class Frame:
+    """Coordinates z = Vᵀ(y − c)/w of a vector y; without axes, V is the identity.
+
+    A frame is public or released, so what a record looks like in it depends on that
+    record and on released numbers only.
+    """
+
+    center: Array
+    width: Array
+    axes: Array | None = field(default=None, repr=False)
+
+    @staticmethod
+    def plain(center: Array) -> "Frame":
+        """Vectors less ``center``, as they are."""
+        return Frame(center, _ones(len(center)))
+
+    def moved(self, center: Array) -> "Frame":
+        """The same axes and units around another centre."""
+        return Frame(center, self.width, self.axes)
+
+    def back(self, z: Array) -> Array:
+        """The vector y of coordinates z."""
+        step = self.width * z
+        return np.asarray(self.center + (step if self.axes is None else self.axes @ step))
+
+    def turned(self, Y: Array, kernels: Kernels) -> tuple[Array, Array]:
+        """Rows Vᵀ(y − c), or y itself where there are no axes; and what to subtract."""
+        if self.axes is None:
+            return Y, self.center
+        return kernels.rotate(Y, self.center, self.axes), np.zeros(len(self.center))
+
+    def norms(self, Y: Array, kernels: Kernels) -> Array:
+        """‖z‖ of each row."""
+        Z, origin = self.turned(Y, kernels)
+        return kernels.vector_norms(Z, origin, self.width)
+
+
+@dataclass(frozen=True, eq=False)
+class VectorSum(Query[Estimate]):
     """Σ of z in the ball ‖z‖ ≤ radius of a frame, in units of radius/2³⁰.
 
     With ``weight`` w > 0 one more coordinate counts the records, w for each: the number
@@ -37,17 +82,28 @@ class VectorSum(Query):
     radius: float
     weight: int = 0
 
-    def total(self, Y: Array, kernels: Kernels) -> Ints:
-        Z, origin = self.frame.turned(Y, kernels)
-        return self.counted(kernels.vector_sum(Z, origin, self.frame.width, self.radius), len(Y))
+    def total(self, rows: Rows, kernels: Kernels) -> Ints:
+        Z, origin = self.frame.turned(rows.Y, kernels)
+        total = kernels.vector_sum(Z, origin, self.frame.width, self.radius)
+        return self.counted(total, len(rows.Y)) if self.weight else total
 
     def counted(self, total: Ints, m: int) -> Ints:
         """A sum over m records with its count, where there is one."""
         return np.append(total, m * self.weight) if self.weight else total
 
     def sensitivity(self, adjacency: Adjacency) -> int:
-        alone = root_upward(RECORD_NORM**2 + self.weight**2)
-        return either(adjacency, 2 * RECORD_NORM, alone)
+        if adjacency is REPLACE:
+            return 2 * RECORD_NORM
+        return root_upward(RECORD_NORM**2 + self.weight**2)
+
+    def estimate(self, answer: Array, scale: float, n: float) -> Estimate:
+        """The mean of z, over n or over the noisy count."""
+        count = Count(n)
+        if self.weight:
+            answer, number = answer[:-1], float(answer[-1])
+            count = Count.noisy(number / self.weight, scale / self.weight)
+        unit = self.radius / RECORD_NORM / count.value
+        return Estimate(answer * unit, scale * unit, count)
 
     @property
     def step(self) -> float:
@@ -59,11 +115,13 @@ class VectorSum(Query):
         """(2³⁰/weight)², by which a noisy count stretches the error; 0 without."""
         return (RECORD_NORM / self.weight) ** 2 if self.weight else 0.0
 
-    def is_whole(self, region: Region) -> bool:
-        """Whether this sums over the whole region: charts have kernels for it."""
-        center = self.frame.center
-        same = center is region.center or np.array_equal(center, region.center)
-        return same and self.radius == region.radius and self.frame.is_plain
+
+@dataclass(frozen=True, eq=False)
+class WholeSum(VectorSum):
+    """The sum of the records in their whole public domain: charts have kernels for it.
+
+    Made by :func:`whole_domain_sum`, which takes frame and radius from the region.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,48 +136,65 @@ class ShareSum(VectorSum):
     person, whose shares add up to at most 1, are a row in the same convex set.
     """
 
-    def over(self, rows: Rows, kernels: Kernels) -> Ints:
+    def total(self, rows: Rows, kernels: Kernels) -> Ints:
         Z, origin = self.frame.turned(rows.Y, kernels)
         d = len(self.frame.center)
         q = kernels.encode_vectors((Z - origin) / self.frame.width, np.zeros(d), self.radius)
         share = np.full(len(q), WHOLE) if rows.share is None else rows.share
-        vectors = np.sign(q) * (np.abs(q) * share[:, None] // WHOLE)
+        vectors = toward_zero(q * share[:, None], WHOLE)
         return np.append(vectors.sum(axis=0), (self.weight * share // WHOLE).sum())
-
-    def total(self, Y: Array, kernels: Kernels) -> Ints:
-        return self.over(Rows(Y), kernels)
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         alone = RECORD_NORM**2 + self.weight**2
         replaced = max(4 * RECORD_NORM**2, alone) + 2 * self.weight + 1
-        return either(adjacency, root_upward(replaced), root_upward(alone))
+        return root_upward(replaced) if adjacency is REPLACE else root_upward(alone)
 
-    def is_whole(self, region: Region) -> bool:
-        return False
+
+def in_units(share: Array, whole: int = RECORD_NORM) -> Ints:
+    """⌊share·whole⌋, in integers between 0 and ``whole`` whatever the share; 0 for NaN.
+
+    *Enforced* in integer arithmetic: floating point only says where in between.
+    """
+    kept = np.clip(np.nan_to_num(share, nan=0.0), 0.0, 1.0)
+    return np.clip((kept * whole).astype(np.int64), 0, whole)
 
 
 def count_weight(d: int) -> int:
-    """Weight of the count with the least worst error of noisy sum over noisy count."""
+    """Weight of the count with the least worst-case error of noisy sum/noisy count."""
     return ceil(RECORD_NORM / sqrt(sqrt(d)))
 
 
 def share_sum(region: Region, adjacency: Adjacency) -> ShareSum:
-    """The sum over rows that count in part, with the weight that costs least.
+    """The sum over rows that count in part, with the best weight of its count.
 
-    A replaced row pays for a weight of √3·2³⁰ already; one added or removed does not.
+    Under replace-one a weight of √3·2³⁰ adds no sensitivity; under add-remove it does.
     """
     free = isqrt(3 * RECORD_NORM**2)
-    weight = either(adjacency, free, count_weight(len(region.center)))
+    weight = free if adjacency is REPLACE else count_weight(len(region.center))
     return ShareSum("mean", Frame.plain(region.center), region.radius, weight)
 
 
-def whole_domain_sum(region: Region, weight: int = 0, name: str = "mean") -> VectorSum:
+def whole_domain_sum(region: Region, weight: int = 0, name: str = "mean") -> WholeSum:
     """The sum of the records in their public domain."""
-    return VectorSum(name, Frame.plain(region.center), region.radius, weight)
+    return WholeSum(name, Frame.plain(region.center), region.radius, weight)
 
 
 @dataclass(frozen=True, eq=False)
-class AbsoluteSum(Query):
+class Scaled(Query[Estimate]):
+    """A query whose estimate is its answer in other units."""
+
+    @abstractmethod
+    def unit(self, n: float) -> Any:
+        """The estimate's change per unit of the total, over n records."""
+
+    def estimate(self, answer: Array, scale: float, n: float) -> Estimate:
+        """The answer in its units."""
+        unit = self.unit(n)
+        return Estimate(answer * unit, scale * unit, Count(n))
+
+
+@dataclass(frozen=True, eq=False)
+class AbsoluteSum(Scaled):
     """Σ of |z|, coordinate by coordinate, for z as in :class:`VectorSum`.
 
     Coordinates are non-negative, so ‖a − b‖² ≤ ‖a‖² + ‖b‖²: replacing a record moves
@@ -129,59 +204,215 @@ class AbsoluteSum(Query):
     frame: Frame
     radius: float
 
-    def total(self, Y: Array, kernels: Kernels) -> Ints:
-        Z, origin = self.frame.turned(Y, kernels)
+    def total(self, rows: Rows, kernels: Kernels) -> Ints:
+        Z, origin = self.frame.turned(rows.Y, kernels)
         return kernels.vector_sum(Z, origin, self.frame.width, self.radius, absolute=True)
 
     def sensitivity(self, adjacency: Adjacency) -> int:
-        return either(adjacency, root_upward(2 * RECORD_NORM**2), RECORD_NORM)
+        return root_upward(2 * RECORD_NORM**2) if adjacency is REPLACE else RECORD_NORM
+
+    def unit(self, n: float) -> float:
+        return self.radius / RECORD_NORM / n
 
 
-@dataclass(frozen=True, eq=False)
-class DistanceSum(Query):
-    """Σ of min(‖z‖, cap) in units of cap/2³⁰: one number.
+class Distances(Query[Estimate]):
+    """Σ of distances up to ``cap``, in units of cap/2³⁰: one number.
 
     Each record adds an integer between 0 and 2³⁰, so replacing, adding or removing one
     moves the sum by at most 2³⁰.
     """
 
-    frame: Frame
     cap: float
-
-    def total(self, Y: Array, kernels: Kernels) -> Ints:
-        if whole := fused(kernels, "distance_sum"):
-            Z, origin = self.frame.turned(Y, kernels)
-            return np.asarray(whole(Z, origin, self.frame.width, self.cap))
-        units = in_units(self.frame.norms(Y, kernels) / self.cap)
-        return np.array([int(units.sum())], np.int64)
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         return RECORD_NORM
 
+    def estimate(self, answer: Array, scale: float, n: float) -> Estimate:
+        """The mean distance, at least the sd of its noise and at most the cap."""
+        unit = self.cap / RECORD_NORM / n
+        sd = scale * unit
+        distance = min(max(float(answer[0]) * unit, sd, 1e-9 * self.cap), self.cap)
+        return Estimate(np.array([distance]), sd, Count(n))
+
 
 @dataclass(frozen=True, eq=False)
-class Histogram(Query):
-    """``unit`` times the number of records by ‖z‖, between ascending edges and beyond.
+class DistanceSum(Distances):
+    """Σ of min(‖z‖, cap)."""
 
-    A record adds ``unit`` to exactly one of the counts, so replacing it moves two of
-    them: √2·unit.
+    frame: Frame
+    cap: float
+
+    def total(self, rows: Rows, kernels: Kernels) -> Ints:
+        if whole := kernels.FUSED.get("distance_sum"):
+            Z, origin = self.frame.turned(rows.Y, kernels)
+            return np.asarray(whole(Z, origin, self.frame.width, self.cap))
+        units = in_units(self.frame.norms(rows.Y, kernels) / self.cap)
+        return np.array([int(units.sum())], np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram(Scaled):
+    """The number of records by ‖z‖, between ascending edges and beyond.
+
+    A record adds a unit of 2²⁰ to exactly one of the counts, so replacing it moves two
+    of them: √2·2²⁰.
     """
 
     frame: Frame
     edges: Array
-    unit: int = 1 << 20
 
     def __post_init__(self) -> None:
         if not (np.diff(self.edges) >= 0).all():  # else a record might add to several
             raise ValueError("the edges of a histogram ascend")
 
-    def total(self, Y: Array, kernels: Kernels) -> Ints:
-        if whole := fused(kernels, "histogram"):
-            Z, origin = self.frame.turned(Y, kernels)
-            return np.asarray(self.unit * whole(Z, origin, self.frame.width, self.edges))
-        place = np.searchsorted(self.edges, self.frame.norms(Y, kernels), side="right")
+    def total(self, rows: Rows, kernels: Kernels) -> Ints:
+        if whole := kernels.FUSED.get("histogram"):
+            Z, origin = self.frame.turned(rows.Y, kernels)
+            return np.asarray(COUNT_UNIT * whole(Z, origin, self.frame.width, self.edges))
+        place = np.searchsorted(self.edges, self.frame.norms(rows.Y, kernels), side="right")
         counts = np.bincount(place, minlength=len(self.edges) + 1)
-        return self.unit * counts.astype(np.int64)
+        return COUNT_UNIT * counts.astype(np.int64)
 
     def sensitivity(self, adjacency: Adjacency) -> int:
-        return either(adjacency, root_upward(2 * self.unit**2), self.unit)
+        return root_upward(2 * COUNT_UNIT**2) if adjacency is REPLACE else COUNT_UNIT
+
+    def unit(self, n: float) -> float:
+        return 1.0 / COUNT_UNIT
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeCount(Query[Estimate]):
+    """The number of records at the edge of the domain, where clipping puts them.
+
+    A record is at the edge or not: replacing, adding or removing one moves the count by
+    at most one, a unit of 2²⁰.
+    """
+
+    chart: Chart
+    region: Region
+
+    def total(self, rows: Rows, kernels: Kernels) -> Ints:
+        found = self.chart.edge_count(rows.Y, self.region, kernels)
+        return np.array([COUNT_UNIT * found], np.int64)
+
+    def sensitivity(self, adjacency: Adjacency) -> int:
+        return COUNT_UNIT
+
+    def estimate(self, answer: Array, scale: float, n: float) -> Estimate:
+        """Their share of n records."""
+        share = np.clip(answer / (COUNT_UNIT * n), 0.0, 1.0)
+        return Estimate(share, scale / COUNT_UNIT / n, Count(n))
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionSum(Scaled):
+    r"""Σ of (u, w·min(1, near/‖y − c‖)), u the unit vector from the centre c to y.
+
+    Directions are in units of 1/2³⁰, w = ``NEARNESS``. A direction needs no radius: it
+    is shorter than 1 only for records nearer to c than near/2³⁰, whose u is
+    (y − c)·2³⁰/near.
+
+    *Enforced.* u has integer norm at most N = 2³⁰ (the kernel checks it), the nearness
+    is an integer between 0 and w. *Therefore* replacing a record moves the sum by at
+    most √(4N² + w²), adding or removing one by √(N² + w²). A person is one row.
+    """
+
+    center: Array
+    near: float
+
+    def total(self, rows: Rows, kernels: Kernels) -> Ints:
+        width = np.ones(len(self.center))
+        directions = kernels.vector_sum(rows.Y, self.center, width, POINT * self.near)
+        distance = kernels.vector_norms(rows.Y, self.center, width)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            nearness = in_units(self.near / distance, NEARNESS)
+        return np.append(directions, nearness.sum())
+
+    def sensitivity(self, adjacency: Adjacency) -> int:
+        replaced = root_upward(4 * RECORD_NORM**2 + NEARNESS**2)
+        return replaced if adjacency is REPLACE else root_upward(RECORD_NORM**2 + NEARNESS**2)
+
+    def unit(self, n: float) -> Array:
+        return np.append(np.full(len(self.center), 1.0 / RECORD_NORM), 1.0 / NEARNESS) / n
+
+
+# --- clipping bias
+
+
+@dataclass(frozen=True, eq=False)
+class ClippingBias(Scaled):
+    """How far clipping to the frame's ball of ``radius`` moves records, by reach.
+
+    With ρ = ‖y − c‖ and f = min(1, radius/‖z‖), clipping in the frame moves y by
+    (1 − f)ρ toward c. For each reach x the sum of min(ρ, x) − fρ is taken, which is how
+    far the clip moves records that were first clipped to within x of c (x is at least
+    the longest half axis, so it is never negative). With a power of 2 it is the sum of
+    min(ρ, x)² − (fρ)², what clipping takes off their squares. Steps are x/weight, or
+    x²/weight, rounded up. Coordinate j of a record's integers lies in [0, weight_j], so
+    two records differ by at most √Σ weight_j² ≤ 2³⁰.
+    """
+
+    frame: Frame
+    radius: float
+    reaches: tuple[float, ...]
+    weights: tuple[int, ...]
+    powers: tuple[int, ...] | None = None  # 1 each, unless given
+
+    def __post_init__(self) -> None:
+        if sum(w * w for w in self.weights) > RECORD_NORM**2:
+            raise ValueError("the weights of a clipping bias exceed a record's norm")
+
+    def _steps(self) -> list[tuple[float, int, int]]:
+        powers = self.powers or (1,) * len(self.reaches)
+        return list(zip(self.reaches, self.weights, powers, strict=True))
+
+    def total(self, rows: Rows, kernels: Kernels) -> Ints:
+        if whole := kernels.FUSED.get("clipping_bias"):
+            Z, origin = self.frame.turned(rows.Y, kernels)
+            return np.asarray(whole(Z, origin, self.frame.width, self.radius, self._steps()))
+        norms = self.frame.norms(rows.Y, kernels)
+        clipped = np.flatnonzero(norms > self.radius)  # all others add nothing
+        rho = Frame.plain(self.frame.center).norms(rows.Y[clipped], kernels)
+        inside = rho * (self.radius / norms[clipped])
+        sums = []
+        for reach, weight, power in self._steps():
+            before, after = np.minimum(rho, reach) / reach, inside / reach
+            share = np.clip(before**power - after**power, 0.0, 1.0)
+            units = np.ceil(share * weight).astype(np.int64)
+            sums.append(int(np.clip(units, 0, weight).sum()))
+        return np.array(sums, np.int64)
+
+    def sensitivity(self, adjacency: Adjacency) -> int:
+        return RECORD_NORM
+
+    def unit(self, n: float) -> Array:
+        return np.array([reach**power / weight / n for reach, weight, power in self._steps()])
+
+
+@dataclass(frozen=True, eq=False)
+class ClassClippingBias(Scaled):
+    """Σ over rows with a class of share·min(‖y − c‖ − radius, cap)₊, in cap/2³⁰.
+
+    A row adds an integer between 0 and share·2³⁰, so a person, whose shares add up to
+    at most 1, and a record add one between 0 and 2³⁰: replacing, adding or removing one
+    moves the sum by at most 2³⁰.
+    """
+
+    center: Array
+    radius: float
+    cap: float
+
+    def total(self, rows: Rows, kernels: Kernels) -> Ints:
+        distance = kernels.vector_norms(rows.Y, self.center, np.ones(len(self.center)))
+        units = in_units((distance - self.radius) / self.cap)
+        if rows.share is not None:
+            units = units * rows.share // WHOLE
+        if rows.label is not None:
+            units = units[rows.label >= 0]
+        return np.array([units.sum()], np.int64)
+
+    def sensitivity(self, adjacency: Adjacency) -> int:
+        return RECORD_NORM
+
+    def unit(self, n: float) -> float:
+        return self.cap / RECORD_NORM  # of a sum: it is divided by a class's count elsewhere

@@ -1,127 +1,365 @@
 r"""The private Fréchet mean of a dataset: clip, encode, add up exactly, add noise.
 
-One shot asks one query over the whole public domain; :mod:`spdp.statistics.search`
+One shot asks one query over the whole public domain; a search (:mod:`spdp.adaptive`)
 finds a smaller ball first. ``method="auto"`` chooses from public numbers.
 
-*Enforced.* Every record is forced into the public domain and onto the integer lattice
-(:mod:`spdp.lattice`), so that each query (:mod:`spdp.queries`) has a known sensitivity,
-and every number that leaves is answered by the account (:mod:`spdp.privacy.account`).
-*Assumed.* The domain is public; each person owns at most one record, or ``groups`` says
-whose the records are (:mod:`spdp.engines.people`); and under replace-one the number of
-records, or of persons, is public. *Therefore.* The noisy integers are (ε,
-δ)-DP (ε-DP for the Laplace law), and the matrix, its certificate and its error law are
-computed from them and from public numbers alone.
+*Enforced.* Every record is clipped to the public domain and rounded to the integer
+lattice (:mod:`spdp.lattice`), so that each query (:mod:`spdp.queries`) has a known
+sensitivity; every number that leaves is answered by the account
+(:mod:`spdp.privacy.account`).
+*Assumed*, *therefore*: as in :mod:`spdp.statistics.base`; the matrix, its certificate
+and its error law are computed from noisy integers and from public numbers alone.
 """
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import isclose, sqrt
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spdp.certificate import mean_estimand, stated_bounds
-from spdp.charts import Chart, chart_of
-from spdp.choices import Adjacency, Method, OnInvalid, Unit, Weights, choose
-from spdp.data.columns import beside
-from spdp.data.source import as_source
-from spdp.domain import Domain, check_domain
-from spdp.engines import Engine, engine_for
+from spdp.adaptive import MeanSearch, Search
+from spdp.adaptive.mean import searched_bound
+from spdp.adaptive.steps import (
+    BALL,
+    SHAPE,
+    Kinds,
+    MeanStep,
+    Number,
+    Queries,
+    ball_queries,
+    shape_queries,
+)
+from spdp.engines import VectorStore
+from spdp.error.bound import Bound
+from spdp.error.laws import AnyLaw, Chi2, mean_law
 from spdp.errors import ParameterError, named
-from spdp.privacy.account import Account, Seed
-from spdp.privacy.bounds import Bound
-from spdp.privacy.costs import Budget
-from spdp.privacy.ledger import Ledger
-from spdp.publishing import publish
-from spdp.queries import RECORD_NORM
-from spdp.release import Release
-from spdp.statements import MOVED, UPPER_LAW, WHOLE_ERROR, WITHIN
-from spdp.statistics.plan import OneShot, plan_one_shot, settle_mechanism, settle_method
-from spdp.statistics.records import Records
+from spdp.ledger import Ledger, check_ledger
+from spdp.options import Adjacency, Mechanism, Method, Noise, Unit, Weights, real
+from spdp.privacy.account import Seed, Step
+from spdp.privacy.budget import Budget
+from spdp.queries import Estimate
+from spdp.queries.sums import VectorSum, count_weight, share_sum, whole_domain_sum
+from spdp.release import Release, verify
+from spdp.release.certificate import Facts
+from spdp.release.declaration import LAW, MATRIX, MAY, MOVED, PARTS, Check, Values
+from spdp.rendering.pictures import Panel, matrix_panels, stacked
+from spdp.statistics.base import Context, Options, Outcome, Records, Settled, Statistic, own, public
+from spdp.statistics.clipped_mean import check_clipping_bias, check_units
+from spdp.statistics.oneshot import OneShot, plan_one_shot, settle
 from spdp.statistics.reference import Reference, check_reference
-from spdp.statistics.search import Found, Search
-from spdp.statistics.search.state import check_reach
 from spdp.statistics.sums import LatticeSum
 
-__all__ = ["private_mean", "release_sum"]
+UPPER_LAW = (
+    "the whole error; the stated law is the law of the noise, an upper bound, since projecting the "
+    "value to the domain never increases the error"
+)
+COUNT = {"kind": int, "metavar": "M", "min": 1}
+WHOLE_ERROR = (
+    "the whole error (noise, clipping and shrinkage), with at least the stated probability "
+    "over the noise, whatever the records are"
+)
+WITHIN = "the mean of the records clipped to within {reach:.4g} of a released centre"
 
 
+class OneShotStep(Step):
+    """The only answer, and the number of records (or weights) if it is released."""
+
+    n_estimate: Number | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Mean(Statistic):
+    """The Fréchet mean."""
+
+    name: ClassVar = "mean"
+    title: ClassVar = "mean"
+    target: ClassVar = "the {distance} Fréchet mean of {units}, each clipped to the domain"
+    releases: ClassVar = {"mean": MATRIX}
+    forms: ClassVar = {"oneshot": (LAW, PARTS), "adaptive": (PARTS,)}
+    within: ClassVar = MAY
+    counts_moves: ClassVar = True
+    stated: ClassVar = ("max_records", "reference")
+    bounds_means: ClassVar = True
+    command: ClassVar = """Release the private Fréchet mean of the matrices in files.
+
+    Each record is one person, unless --per-file, --groups, --groups-column or a
+    manifest gives subject IDs: a person then counts once, with all records protected.
+    """
+
+    mechanism: str = own("Distribution of the noise.", None, "auto", kind=Mechanism)
+    method: str = own("Whole domain at once, or a private search.", None, "auto", kind=Method)
+    weights: str | None = field(default=None, metadata={"kind": Weights})  # or by max_records
+    max_records: int | None = own(
+        "Weight persons by their records, up to this public number.", None, **COUNT
+    )
+    reference: Reference | None = own(
+        "Public reference, .npz, from spdp reference.", None, kind=Path, parse=Reference.load
+    )
+
+    # --- asking
+
+    def prepare(self, records: Records) -> None:
+        weighted = self.max_records is not None
+        if self.weights is not None and (self.weights == Weights.RECORDS) != weighted:
+            raise ParameterError(
+                f"{named('weights', 'records')} and {named('max_records')} go together"
+            )
+        if weighted and not records.grouped:
+            raise ParameterError(f"{named('max_records')} needs {named('groups')}")
+        records.max_records = self.max_records
+        if self.reference is not None:
+            check_reference(self.reference, records.space.k, records.space.chart.key)
+
+    def settle(self, records: Records, epsilon: float, delta: float, **options: Any) -> Settled:
+        """One shot or a search, and the noise of the better one.
+
+        With a ledger of δ > 0, "auto" means Gaussian noise. Composition there charges a
+        pure release its Gaussian equivalent: at ε = 1, δ = 1e-6 its μ is five times the
+        μ of a Gaussian release.
+        """
+        space, ledger, mechanism = records.space, options["ledger"], str(self.mechanism)
+        shared = ledger is not None and ledger.delta > 0
+        if mechanism == Mechanism.AUTO and real("delta", delta) > 0 and shared:
+            mechanism = Mechanism.GAUSSIAN
+        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism}
+        given |= {"adjacency": options["adjacency"], "max_records": self.max_records}
+        shot = plan_one_shot(space.k, domain=space.domain, chart=space.chart, **given)
+        asked = records.n, epsilon, delta, mechanism, self.method, self.reference
+        method = settle(shot, *asked)
+        adapts = method is Method.ADAPTIVE
+        return Settled(Budget.gaussian(epsilon, delta) if adapts else shot.budget, method, shot)
+
+    def run(self, context: Context) -> Outcome:
+        if context.settled.method == Method.ONESHOT:
+            return self.one_shot(context, context.settled.shot)
+        store = context.gather()
+        found = MeanSearch(Search(store, context.account, context.space), self.reference).run()
+        within = found.within
+        if within is not None and within.at() >= found.bound.at():
+            within = None
+        return Outcome(
+            store.n, {"mean": found.y}, bound=found.bound, within=within, facts=self.offered
+        )
+
+    def one_shot(self, context: Context, shot: OneShot) -> Outcome:
+        """Ask the only query of a one-shot release."""
+        store: VectorStore = context.records.stream()
+        answer = context.account.ask(shot.query, store)
+        estimate: Estimate = answer.estimate
+        if shot.query.weight:
+            answer.note(OneShotStep, n_estimate=estimate.count.value)
+        y = context.space.region.center + estimate.value
+        facts = {**self.offered, "max_records": self.max_records}
+        return Outcome(store.n, {"mean": y}, facts=facts)
+
+    @property
+    def offered(self) -> dict[str, Any]:
+        """Digest of the reference that was passed, whether it was used or not."""
+        return {"reference": None if self.reference is None else self.reference.digest}
+
+    def errors(self, outcome: Outcome, records: Any) -> dict[str, float]:
+        y = records.space.chart.project(outcome.vectors["mean"], records.space.region)
+        truth = records.once("mean", lambda rows: rows.Y.mean(axis=0))
+        return {"rms error": float(np.linalg.norm(y - truth))}
+
+    def thresholds(self, d: int, mu: float) -> dict[str, int | None]:
+        return {}
+
+    # --- what the certificate says
+
+    def kinds(self, method: str | None) -> Kinds:
+        if method == Method.ONESHOT:
+            return {"mean": OneShotStep}
+        return BALL | SHAPE | {"mean": MeanStep}
+
+    def queries(self, facts: Facts) -> Queries:
+        region = facts.space.region
+        if facts.max_records is not None:
+            return {"mean": share_sum(region, Adjacency(facts.adjacency))}
+        weight = 0 if facts.public else count_weight(len(region.center))
+        mean: Queries = {"mean": whole_domain_sum(region, weight)}
+        if not facts.searched:
+            return mean
+        return ball_queries(facts.space) | shape_queries(facts.space) | mean
+
+    def law(self, facts: Facts) -> AnyLaw | None:
+        if facts.searched:
+            return None
+        stretch = 0.0
+        if facts.noisy_count is not None:
+            query = facts.queries["mean"]
+            assert isinstance(query, VectorSum)
+            stretch = query.stretch
+        laplace = facts.budget.noise is Noise.LAPLACE
+        return mean_law(laplace, facts.d, facts.noise_scale**2, stretch)
+
+    def statement(self, facts: Facts) -> str:
+        if facts.searched:
+            return WHOLE_ERROR
+        return UPPER_LAW if facts.bound is None else MOVED
+
+    def within_target(self, facts: Facts) -> tuple[str, float | None]:
+        reach = facts.step("clipping bias").reach[1]
+        return WITHIN.format(reach=reach), reach
+
+    # --- verification
+
+    def expected_bound(self, facts: Facts) -> Bound | None:
+        stated = facts.bound
+        assert stated is not None
+        law = self.law(facts)
+        return self.searched(facts, stated, 0) if law is None else Bound.shifted(law, stated.shift)
+
+    def searched(self, facts: Facts, stated: Bound, reach: int) -> Bound:
+        """The bound of a search, given the parts that do not follow from steps."""
+        looks = [step for step in facts.answers if step.step == "clipping bias"]
+        n = facts.count.value
+        return searched_bound(facts.last, facts.d, n, looks, reach, stated.free)
+
+    def check(self, facts: Facts) -> Iterator[Check]:
+        if not facts.searched:
+            noisy = not facts.public or facts.max_records is not None
+            yield Check("count", noisy == (facts.noisy_count is not None), "noisy unless public")
+            return
+        f, own_bound = facts, facts.bound
+        assert own_bound is not None
+        yield Check("adjacency", f.public, f.adjacency)
+        yield from check_clipping_bias(f)
+        if f.last.width is None:
+            region = f.space.region
+            yield verify.same("radius", f.last.radius, float(region.radius), "the whole domain's")
+            yield Check("center", verify.close(f.last.center, list(region.center)), "the domain's")
+        else:
+            yield Check("clipping bias", f.step("clipping bias") is not None, "measured")
+            yield from check_units(f, f.last.width)
+        if f.within is not None:
+            ok = verify.close(f.within, self.searched(f, f.within, 1))
+            yield Check("bound, within", ok, "as for all records, but for the bias")
+            least = own_bound.max_distance - own_bound.shift
+            yield verify.at_least(
+                "max distance, within", f.within.max_distance, least, "before moves"
+            )
+
+    def check_values(self, facts: Facts, values: Values) -> Iterator[Check]:
+        if facts.searched:
+            yield verify.farthest(facts, values)
+            yield from self.check_shrinkage(facts, values)
+
+    def check_shrinkage(self, f: Facts, values: Values) -> Iterator[Check]:
+        """The shrinkage of a mean follows from σ, its dimension and its length."""
+        assert f.bound is not None
+        shrunk, own_law = f.bound.shrinkage, f.bound.noise
+        if shrunk is None:
+            return
+        dimensions = shrunk.unshrunk in (0, 1) and shrunk.dimension + shrunk.unshrunk == f.d
+        yield Check("shrinkage", dimensions, "dimensions")
+        yield Check("shrinkage", isinstance(own_law, Chi2), "where all units are equal")
+        yield verify.same("noise of what was shrunk", shrunk.sigma, sqrt(own_law.mean() / f.d), "σ")
+        p, square = shrunk.dimension, shrunk.length**2
+        factor = max(0.0, 1.0 - (p - 2) * shrunk.sigma**2 / square) if square else 1.0
+        ok = isclose(shrunk.factor, factor, rel_tol=1e-6, abs_tol=1e-9)
+        yield Check("factor of the shrinkage", ok, "James and Stein's")
+        whole = f.last.width is None
+        if whole and (f.step("center") is not None or f.reference is not None):
+            return  # shrunk to a centre that no step states
+        (y,) = verify.vectors(f, values)
+        if verify.at_edge(f, y):
+            return  # brought back into the domain, it is shorter or longer
+        rest = y - np.asarray(f.last.center)
+        if shrunk.unshrunk:
+            rest = rest - f.chart.components(rest)[0].v
+        most = shrunk.factor * shrunk.length + verify.tolerance(f, values)
+        length = float(np.linalg.norm(rest))
+        yield Check("length of the shrinkage", length <= most, f"{length:.9g}, at most {most:.9g}")
+
+    # --- words and pictures
+
+    def heading(self, facts: Facts) -> str:
+        if facts.parts:
+            return f"means of {facts.parts} {facts.k}×{facts.k} matrices"
+        return super().heading(facts)
+
+    def panels(self, facts: Facts, values: Values) -> list[Panel]:
+        return matrix_panels(*stacked(values["mean"], "Mean"))
+
+
+STATISTIC = Mean()
+
+
+@public
 def private_mean(
     X: Any,
     *,
-    epsilon: float,
-    delta: float,
-    domain: Domain,
-    metric: str = "logeuclid",
     mechanism: str = "auto",
     method: str = "auto",
-    adjacency: str = "replace-one",
-    groups: Any = None,
     weights: str = "persons",
     max_records: int | None = None,
-    on_invalid: str = "raise",
-    ledger: Ledger | None = None,
-    label: str | None = None,
-    random_state: Seed = None,
     reference: Reference | None = None,
-    reference_point: Any = None,
-    engine: Engine | str | None = None,
+    **options: Unpack[Options],
 ) -> Release:
     """Release the Fréchet mean of matrices with differential privacy.
 
     Parameters
     ----------
     X : array (n, k, k), or anything :func:`spdp.data.source.as_source` takes
-        One record per person, unless ``groups`` says otherwise. Of records
-        (n, p, k, k), p matrices each, the p means are released together, for one
+        One record per person, unless ``groups`` gives subject IDs. Records may hold p
+        matrices each, (n, p, k, k): their p means are released together, for one
         budget.
     epsilon, delta : float
         The guarantee; ``delta=0`` means pure differential privacy.
     domain : Ball, EigenvalueBounds, TraceBounds or CorrelationBounds
-        Public set every record is forced into. Must not be computed from the data.
+        Public set that every record is clipped to. It must not be computed from the
+        data.
     metric : str
-        A flat metric, one of ``spdp.charts.CHARTS``. Distances of different metrics
-        cannot be compared.
+        A flat metric, one of ``spdp.charts.CHARTS``. Distances of two metrics cannot be
+        compared.
     mechanism : "auto", "gaussian" or "laplace"
-        "auto" takes the one with the smaller expected error, from public numbers only;
-        with a ledger of δ > 0, where pure releases are dear, the Gaussian.
+        "auto" takes the noise with the smaller expected error, from public numbers
+        only; with a ledger of δ > 0 it takes Gaussian noise, because pure-DP releases
+        cost more under GDP composition.
     method : "auto", "oneshot" or "adaptive"
         One noisy sum over the whole domain, whose error law is exact; or a private
-        search for the data's centre and spread first (:mod:`spdp.statistics.search`),
-        usually far more accurate. "auto" takes the latter where public numbers predict
+        search for the data's centre and shape first (:mod:`spdp.adaptive`), usually
+        far more accurate. "auto" takes the latter where public numbers predict
         a gain.
     adjacency : "replace-one" or "add-remove"
-        Whether the number of records (or persons) is public, or protected too.
+        Neighbouring datasets: replace one record (n is public), or add or remove one
+        (n is protected, too).
     groups : array, list or Dask array (n,), optional
-        Whose each record is: an id, number or text, per record. A person then counts
-        once, as the mean of their own clipped records, and is protected with all of
-        them, however many they are.
+        Subject ID of each record, a number or text. A person then counts once, as the
+        mean of their clipped records, and all of them are protected together, however
+        many they are.
     weights : "persons" or "records"
         With ``groups``: whether a person counts once, or by the number m of their
         records, as min(m, ``max_records``)/``max_records``; the latter in one shot.
     max_records : int, optional
-        Public; from how many records on a person counts no more.
+        Public number of records from which on a person's weight grows no more.
     on_invalid : "raise" or "center"
-        What an unusable record does: an error that names it (for the curator's eyes),
-        or it counts as the domain's centre, so that no data-dependent error escapes.
-        Errors of shape always raise. When a call fails, nothing has been released.
+        How to handle invalid records: stop with an error that names one (for the
+        curator's eyes), or replace them with the domain's centre, so that no
+        data-dependent error escapes. Arrays of a wrong shape always raise. When a call
+        fails, nothing has been released.
     ledger : Ledger, optional
         Account of the dataset's budget: the cost is committed to it before any noise is
         drawn, or the release is refused.
     label : str, optional
-        What the ledger's entry is called.
+        Label of the ledger's entry.
     random_state : None, int or Generator
         None: operating-system entropy, a private result. A seed means simulation: the
         certificate says ``private: false``.
     reference : Reference, optional
-        Where the data are expected to lie, from data that are already public. The
-        adaptive method starts there, after a private check, where few records are at
-        hand; "auto" takes it unless one shot is foreseen to err less for data as wide
-        as the reference. Refused where no search can run, as with ``delta=0``.
+        Centre and shape of public data that may resemble these. With few records the
+        adaptive method starts there, after a private check. Method "auto" is then
+        adaptive, unless one shot is predicted to err less for data with the spread of
+        the reference. Refused where no search can run, as with ``delta=0``.
     reference_point : array (k, k), optional
         A public SPD matrix C: records are whitened, C^-½·X·C^-½, and the result is
         mapped back (:mod:`spdp.charts.whitened`). The domain is about whitened records.
     engine : Engine, "local" or "gpu", optional
-        Where to work: by default here, on the cluster that a Dask array lies on, or on
-        the GPU that a CuPy array or torch tensor lies on.
+        Where to compute. By default where the data are: on this machine, on the cluster
+        of a Dask array, or on the GPU of a CuPy array or torch tensor.
 
     Returns
     -------
@@ -137,55 +375,8 @@ def private_mean(
     >>> release.value.shape, release.certificate["private"]
     ((2, 2), True)
     """
-    policy = choose(OnInvalid, on_invalid, "on_invalid")
-    source = beside(as_source(X), person=groups)
-    chart = chart_of(metric, reference_point, source.parts)
-    _check_weights(weights, max_records, "person" in source.columns)
-    if reference is not None:
-        check_reference(reference, source.k, chart.key)
-    mechanism = settle_mechanism(mechanism, delta, ledger)
-    shot = plan_one_shot(
-        source.k,
-        epsilon=epsilon,
-        delta=delta,
-        domain=check_domain(domain),
-        mechanism=mechanism,
-        adjacency=adjacency,
-        chart=chart,
-        max_records=max_records,
-    )
-    engine = engine_for(source, engine)
-    if ledger is not None:
-        engine.check_data(source, ledger)
-    records = Records(source, engine, shot, policy)
-    wanted = settle_method(method, shot, records.n, epsilon, delta, mechanism, reference)
-    adapts = wanted is Method.ADAPTIVE
-    account = Account(
-        Budget.gaussian(epsilon, delta) if adapts else shot.budget,
-        shot.adjacency,  # replace-one where a search may run
-        ledger=ledger,
-        label=label,
-        random_state=random_state,
-        unit=source.unit,
-    )
-    if adapts:
-        check_reach(records.region)
-        search = Search(records.held(account.key), account, records.region, chart, reference)
-        return _adaptive(search, domain, chart)
-    return _one_shot(shot, account, *records.total(), reference)
-
-
-def _check_weights(weights: str, max_records: int | None, grouped: bool) -> None:
-    by_records = choose(Weights, weights, "weights") is Weights.RECORDS
-    if by_records != (max_records is not None):
-        raise ParameterError(
-            f"{named('weights', 'records')} and {named('max_records')} go together"
-        )
-    if by_records and not grouped:
-        raise ParameterError(
-            f"{named('weights', 'records')} needs {named('groups')}, which say whose the "
-            "records are"
-        )
+    mean = Mean(mechanism, method, weights, max_records, reference)
+    return mean.release(X, **options)
 
 
 def release_sum(
@@ -199,109 +390,12 @@ def release_sum(
     label: str | None = None,
     random_state: Seed = None,
 ) -> Release:
-    """Release the mean of records of which only the exact sum is at hand: one shot.
+    """Release the mean of records in one shot, from their exact sum.
 
     The options are those of :func:`private_mean`.
     """
-    shot = plan_one_shot(
-        total.k,
-        epsilon=epsilon,
-        delta=delta,
-        domain=total.domain,
-        mechanism=settle_mechanism(mechanism, delta, ledger),
-        adjacency=adjacency,
-        chart=total.chart,
-    )
-    account = Account(
-        shot.budget,
-        shot.adjacency,
-        ledger=ledger,
-        label=label,
-        random_state=random_state,
-        unit=Unit(total.unit),
-    )
-    return _one_shot(shot, account, shot.query.counted(total.total, total.n), total.n)
-
-
-def _one_shot(
-    shot: OneShot,
-    account: Account,
-    exact: NDArray[np.int64],
-    n: int,
-    reference: Reference | None = None,
-) -> Release:
-    """Answer the one query of a plan, and say what the answer means.
-
-    A ``reference`` was offered and not used: the certificate says so.
-    """
-    query, chart = shot.query, shot.chart
-    noisy, _ = account.measure(query, exact)
-    public = shot.adjacency is Adjacency.REPLACE_ONE
-    count = float(n) if query.weight == 0 else max(1.0, float(noisy[-1] / query.weight))
-    region = shot.domain.region(shot.k, chart)
-    y = chart.project(region.center + noisy[: len(region.center)] * (query.step / count), region)
-    z = chart.representable(y)
-    law, shift = shot.law(count), 0.0 if z is y else float(np.linalg.norm(z - y))
-    return publish(
-        account,
-        chart.matrices(z),
-        Bound.shifted(law, shift) if shift else law,
-        vector=z,
-        method="oneshot",
-        estimand=mean_estimand(chart.distance, account.unit, shot.max_records),
-        **chart.describe(),
-        error_statement=MOVED if shift else UPPER_LAW,
-        n=n if public else None,
-        n_estimate=None if query.weight == 0 else count,
-        max_records=shot.max_records,
-        k=shot.k,
-        domain=shot.domain.describe(),
-        sensitivity=shot.sensitivity * query.step / count,
-        sigma=shot.scale * query.step / count,
-        lattice_step=query.step,
-        reference=None if reference is None else reference.digest,
-    )
-
-
-def _adaptive(search: Search, domain: Domain, chart: Chart) -> Release:
-    """Run a search, and say what its last answer means."""
-    found = search.run()
-    account, last = search.account, search.account.steps[-1]
-    reference = search.reference
-    y = chart.project(found.y, search.region)
-    z = chart.representable(y)
-    return publish(
-        account,
-        chart.matrices(z),
-        found.bound.moved(float(np.linalg.norm(z - y))),
-        vector=z,
-        method="adaptive",
-        estimand=mean_estimand(chart.distance, account.unit),
-        **chart.describe(),
-        error_statement=WHOLE_ERROR,
-        # its target need not lie in the domain: what projection moved is added
-        error_bound_within=_within(found, float(np.linalg.norm(z - found.y))),
-        n=search.n,
-        k=chart.size(search.d),
-        domain=domain.describe(),
-        sensitivity=2.0 * last["radius"] / search.n,
-        sigma=last["scale"] * last["radius"] / RECORD_NORM / search.n,
-        lattice_step=last["radius"] / RECORD_NORM,
-        reference=None if reference is None else reference.digest,
-        outside=None if found.outside is None else found.outside.describe(),
-    )
-
-
-def _within(found: Found, shift: float) -> dict[str, Any] | None:
-    """The bound for another mean, with that mean, where it is the sharper one."""
-    if found.within is None or found.reach is None:
-        return None
-    bound = found.within.moved(shift)
-    if bound.at() >= found.bound.at():
-        return None
-    return {
-        **stated_bounds(bound),
-        "parts": bound.describe(),
-        "estimand": WITHIN.format(reach=found.reach),
-        "reach": found.reach,
-    }
+    mean = Mean(mechanism, Method.ONESHOT)
+    mean.check_choices((Adjacency, adjacency, "adjacency"))
+    options: Options = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
+    options |= {"ledger": check_ledger(ledger), "label": label, "random_state": random_state}
+    return mean.answer(total, options, Unit(total.unit))

@@ -1,91 +1,169 @@
-r"""The private geometric median of a dataset: directions to the records are balanced.
+r"""The private geometric median of a dataset, by noisy Weiszfeld steps.
 
 The geometric median is the point with the least mean distance to the records,
 
     argmin_M (1/n)·Σ ‖y_i − M‖,   where   Σ u_i(M) = 0,   u_i = (y_i − M)/‖y_i − M‖.
 
-Each record pulls with strength 1, however far it lies: a third of the records, moved
-anywhere, move the median by no more than the rest is spread. Weiszfeld's step
-M + Σ u_i / Σ (1/‖y_i − M‖) descends from any start. Here a few rounds of the search
-(:meth:`.Search.find_ball`) find a start and a typical distance, then every step is one
-noisy query (:class:`.DirectionSum`) for both sums. Early steps are cheap and walk; of
-later ones, at nearly the same place, the average is taken.
+Each record has influence 1, however far away it is: wherever a third of the records is
+moved, the median stays within 1.16·r of the centre of any ball of radius r that holds
+the others (Minsker 2015). Weiszfeld's step M + Σ u_i / Σ (1/‖y_i − M‖) descends from
+any start. Here a few rounds of the search (:meth:`spdp.adaptive.Search.find_ball`) find
+a start and a typical distance, then every step is one noisy query (``DirectionSum``)
+for both sums. Early steps have small shares of the budget and approach the median;
+later ones, at nearly the same place, are averaged.
 
-*Enforced.* Records are clipped to the public domain; the queries' integers are bounded
-beside them; only the account answers. Steps, their number and their size are functions
-of public and released numbers. *Assumed.* As for :func:`spdp.private_mean`.
-*Therefore* all answers together are (ε, δ)-DP.
+*Enforced*, *assumed*, *therefore*: as in :mod:`spdp.statistics.base`. Steps, their
+number and their size are functions of public and released numbers.
 
-No bound on the whole error exists that holds whatever the records are. The mean
-distance is convex, but may be as flat as one likes: where records lie along one line
-it may be least on a whole segment, and near such cases a noise of any size moves the
-median far. A bound would need a lower bound on the curvature, which is not measured.
-What is known is the noise of the averaged steps.
+No bound on the whole error holds for all data. The mean distance is convex, but may be
+arbitrarily flat: for records on one line its minimum may be a whole segment, and near
+such cases the smallest noise moves the median far. A bound would need a lower bound on
+the curvature, which is not measured. Only the noise of the averaged steps is known.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spdp.certificate import estimand_of
-from spdp.domain import Domain
-from spdp.engines import Engine
-from spdp.privacy.account import Answer, Seed
-from spdp.privacy.ledger import Ledger
-from spdp.publishing import publish
-from spdp.queries import RECORD_NORM, DirectionSum
-from spdp.queries.directions import AVERAGED, NEARNESS
+from spdp.adaptive import Search
+from spdp.adaptive.steps import BALL, Kinds, Queries, ball_queries
+from spdp.kernels.arrays import Array
+from spdp.privacy.account import Step
+from spdp.queries.sums import DirectionSum
 from spdp.release import Release
-from spdp.statements import MEDIAN
-from spdp.statistics.counted import countable
-from spdp.statistics.search import Search
-from spdp.statistics.setting import Setting, prepare
-
-__all__ = ["private_median"]
-
-Array = NDArray[np.float64]
+from spdp.release.certificate import Facts
+from spdp.release.declaration import MATRIX, NONE, Check, Values
+from spdp.release.verify import equal
+from spdp.rendering.pictures import Panel, matrix_panels, stacked
+from spdp.statistics.base import Context, Options, Outcome, Statistic, public
 
 # Chosen on MNIST's class 3, clean and with a third of its records moved to a corner.
 ROUNDS = 8  # of the search, at most
-WALK = 7  # steps that walk, before those whose places are averaged
-WALK_SHARE = 0.3  # of μ² that the search leaves, for the steps that walk
+WALK = 7  # steps that approach the median, before those that are averaged
+AVERAGED = 7  # last steps, whose end points are averaged
+WALK_SHARE = 0.3  # of the μ² that the search leaves, for the steps that approach
 NEAR = 0.5  # distance up to which a record counts as near, over the step's size
-TRUSTED = 0.1  # relative noise of a step's size at which half of it is believed
+ITERATIONS = 60  # of the exact median, for plans
+TRUSTED = 0.1  # relative noise at which a new step size has weight ½, in its logarithm
+
+STATEMENT = (
+    "no bound on the whole error: none exists that holds whatever the records are, since the mean "
+    "distance may be flat around its minimum (for records along one line the median need not be "
+    "unique). The noise of the last steps alone has a root mean square of {rms:.3g}; how far from "
+    "the median the steps had come when they ended is not measured"
+)
 
 
-def private_median(
-    X: Any,
-    *,
-    epsilon: float,
-    delta: float,
-    domain: Domain,
-    metric: str = "logeuclid",
-    adjacency: str = "replace-one",
-    groups: Any = None,
-    on_invalid: str = "raise",
-    ledger: Ledger | None = None,
-    label: str | None = None,
-    random_state: Seed = None,
-    engine: Engine | None = None,
-) -> Release:
+class DirectionStep(Step):
+    """Start of a step, the distance that counts as near, and the step's size."""
+
+    center: list[float]
+    near: float
+    size: float
+
+
+@dataclass(frozen=True, eq=False)
+class Median(Statistic):
+    """The geometric median: argmin_M Σ ‖y_i − M‖."""
+
+    name: ClassVar = "median"
+    title: ClassVar = "geometric median"
+    target: ClassVar = (
+        "the geometric median, in the {distance} distance, of {units}, each clipped to the domain"
+    )
+    releases: ClassVar = {"median": MATRIX}
+    steps: ClassVar[Kinds] = BALL | {"direction": DirectionStep}
+    forms: ClassVar = {"adaptive": (NONE,)}
+    averaged: ClassVar = AVERAGED
+    command: ClassVar = "Release the geometric median, for data with outliers."
+
+    def run(self, context: Context) -> Outcome:
+        search = context.search(context.gather())
+        search.ask_edge()
+        search.find_ball(ROUNDS, search.reserve())
+        at, size, left = search.frame.center, search.distance, context.account.left
+        for _ in range(WALK):
+            place, size = self.step(search, at, size, left * WALK_SHARE / WALK)
+            at = search.inside(place)
+        total = np.zeros_like(at)
+        for taken in range(1, AVERAGED + 1):
+            place, size = self.step(search, at, size, left * (1.0 - WALK_SHARE) / AVERAGED)
+            total = total + place
+            at = search.inside(total / taken)
+        return Outcome(search.n, {"median": at})
+
+    def step(self, search: Search, at: Array, size: float, share: float) -> tuple[Array, float]:
+        """End point of a noisy step, and its size, a noisy n / Σ (1/‖y − M‖)."""
+        near = NEAR * size
+        query = DirectionSum("direction", at, near)
+        answer = search.account.ask(query, search.store, share)
+        value, sd, _ = answer.estimate
+        nearness = max(float(value[-1]), float(sd[-1]))
+        trust = 1.0 / (1.0 + (float(sd[-1]) / nearness / TRUSTED) ** 2)
+        wanted = min(near / nearness, search.distance)  # a harmonic mean is below the mean
+        size = size * (wanted / size) ** trust
+        answer.note(DirectionStep, center=at.tolist(), near=near, size=size)
+        return at + size * value[:-1], size
+
+    def errors(self, outcome: Outcome, records: Any) -> dict[str, float]:
+        y = records.space.chart.project(outcome.vectors["median"], records.space.region)
+        truth = records.once("median", lambda rows: weiszfeld(rows.Y))
+        return {"rms error": float(np.linalg.norm(y - truth))}
+
+    # --- what the certificate says
+
+    def queries(self, facts: Facts) -> Queries:
+        direction = DirectionSum("", facts.space.region.center, 1.0)
+        return ball_queries(facts.space) | {"direction": direction}
+
+    def size(self, facts: Facts) -> float:
+        return float(facts.last.size)
+
+    def statement(self, facts: Facts) -> str:
+        return STATEMENT.format(rms=facts.noise_scale * sqrt(facts.d))
+
+    def check(self, facts: Facts) -> Iterator[Check]:
+        asked = [step.step for step in facts.answers].count("direction")
+        yield equal("last step", facts.last.step, "direction")
+        yield Check("averaged", asked == WALK + AVERAGED, f"{asked} steps")
+
+    def panels(self, facts: Facts, values: Values) -> list[Panel]:
+        return matrix_panels(*stacked(values["median"], "Median"))
+
+
+def weiszfeld(Y: Array) -> Array:
+    """The exact geometric median of rows, for plans."""
+    at = Y.mean(axis=0)
+    for _ in range(ITERATIONS):
+        weight = 1.0 / np.maximum(np.linalg.norm(Y - at, axis=1), 1e-12)
+        at = (weight @ Y) / weight.sum()
+    return np.asarray(at)
+
+
+STATISTIC = Median()
+
+
+@public
+def private_median(X: Any, **options: Unpack[Options]) -> Release:
     """Release the geometric median of matrices with differential privacy.
 
-    A mean for data with outliers: records far from the others pull it no more than
-    those nearby.
+    A centre for data with outliers: every record has the same influence on it, however
+    far away it is.
 
     Parameters
     ----------
-    X, epsilon, delta, domain, metric, adjacency, groups, on_invalid, ledger, label,
-    random_state, engine
+    X, epsilon, delta, domain, metric, reference_point, adjacency, groups, on_invalid,
+    ledger, label, random_state, engine
         As in :func:`spdp.private_mean`; ``delta`` must be positive.
 
     Returns
     -------
     Release
-        ``value`` is the median, (k, k). Its error has no bound; the certificate says
-        what is known of it.
+        ``value`` is the median, (k, k). Its error has no bound; the certificate states
+        the noise of the last steps.
 
     Examples
     --------
@@ -98,78 +176,4 @@ def private_median(
     >>> release.value.shape, release.certificate["statistic"]
     ((2, 2), 'median')
     """
-    setting = prepare(
-        X,
-        epsilon=epsilon,
-        delta=delta,
-        domain=domain,
-        metric=metric,
-        adjacency=adjacency,
-        groups=groups,
-        on_invalid=on_invalid,
-        ledger=ledger,
-        label=label,
-        random_state=random_state,
-        engine=engine,
-    )
-    held = countable(setting.gather(), setting.account, setting.region)
-    search = Search(held, setting.account, setting.region, setting.chart)
-    return _publish(setting, search, _Walk(search))
-
-
-class _Walk:
-    """Weiszfeld's steps from where a search has found the records."""
-
-    def __init__(self, search: Search) -> None:
-        self.search, self.account = search, search.account
-        self.outside = search.ask_outside()
-        search.find_ball(ROUNDS)
-        self.center, self.size = search.frame.center, search.distance
-        self.farthest = search.distance  # a harmonic mean is below the mean
-        left = self.account.left
-        for _ in range(WALK):
-            self.center = search.inside(self.step(left * WALK_SHARE / WALK))
-        self.center = self.averaged(left * (1.0 - WALK_SHARE) / AVERAGED)
-
-    def averaged(self, share: float) -> Array:
-        """The mean of the places of the last steps, each taken from the mean so far."""
-        total = np.zeros_like(self.center)
-        for taken in range(1, AVERAGED + 1):
-            total = total + self.step(share)
-            self.center = self.search.inside(total / taken)
-        self.account.note(averaged=AVERAGED)
-        return self.center
-
-    def step(self, share: float) -> Array:
-        """Where one noisy step from the centre leads."""
-        query = DirectionSum("direction", self.center, NEAR * self.size)
-        answer = self.account.measure(query, self.search.held.total(query, True), share)
-        self.resize(query, answer)
-        self.account.note(center=self.center.tolist(), near=query.near, size=self.size)
-        return self.center + self.size * answer.values[:-1] / (RECORD_NORM * self.search.n)
-
-    def resize(self, query: DirectionSum, answer: Answer) -> None:
-        """Move the step's size toward n / Σ (1/‖y − M‖), as far as noise lets it."""
-        unit = 1.0 / (NEARNESS * self.search.n)
-        noise = answer.scale * unit
-        near = max(float(answer.values[-1]) * unit, noise)
-        trust = 1.0 / (1.0 + (noise / near / TRUSTED) ** 2)
-        wanted = min(query.near / near, self.farthest)
-        self.size *= (wanted / self.size) ** trust
-
-
-def _publish(setting: Setting, search: Search, walk: _Walk) -> Release:
-    account, chart = setting.account, setting.chart
-    y = chart.representable(chart.project(walk.center, setting.region))
-    facts = setting.facts(walk.outside, search.n, walk.size)
-    facts["sigma"] /= sqrt(AVERAGED)  # of the average of the last steps
-    return publish(
-        account,
-        {"median": chart.matrices(y)},
-        None,
-        statistic="median",
-        method="adaptive",
-        estimand=estimand_of("median", chart.distance, account.unit),
-        error_statement=MEDIAN.format(rms=facts["sigma"] * sqrt(search.d)),
-        **facts,
-    )
+    return STATISTIC.release(X, **options)

@@ -1,4 +1,4 @@
-r"""What public data say of where private data may lie: a centre and principal axes.
+r"""A reference: centre and principal axes of public data that may resemble the private.
 
 A reference is public: another study, a template, an open data set. It is never computed
 from the data to be protected. The search checks privately that it fits before it relies
@@ -7,7 +7,6 @@ on it.
 
 import hashlib
 import os
-import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,25 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.charts import Chart, chart_of
+from spdp.data.progress import track
 from spdp.data.source import Source, as_source
 from spdp.engines import engine_for
-from spdp.engines.base import unusable_record
-from spdp.engines.task import Task, vectors_of
+from spdp.engines.base import invalid_record
+from spdp.engines.store import Task, vectors_of
 from spdp.errors import DataError, ParameterError, named, reason
-from spdp.frame import Frame
-from spdp.progress import track
+from spdp.kernels.arrays import Array
+from spdp.queries.sums import Frame
+from spdp.release.files import whole_file
 
-__all__ = ["Reference", "check_reference"]
-
-Array = NDArray[np.float64]
-
-NARROWEST = 0.02  # of the widest axis: public data may be fewer than dimensions
+NARROWEST = 0.02  # least width over the widest: records may be fewer than dimensions
 ANYWHERE = 1e100  # radius of a ball that holds all matrices
 FORMAT = "spdp-reference-1"
 ARRAYS = ("center", "width", "axes", "sample", "spread", "n")
 FIELDS = (*ARRAYS, "format", "metric", "digest")
 SQUARE = 1e-8  # by how much axes may fail to be orthonormal
-SAMPLE = 2000  # records at least, if there are, that are kept for plans
+SAMPLE = 2000  # at least so many records, if there are, are kept for plans
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,14 +44,14 @@ class Reference:
     frame : Frame
         Centre, principal axes and units; s_j is the standard deviation along axis j.
     sample : array (m, d)
-        Vectors of some of the public records, on which plans are simulated: how heavy
-        and how skewed data are, no few numbers say.
+        Vectors of some of the public records, on which plans are simulated: centre and
+        axes alone do not describe heavy tails and skewness.
     spread : float
         Root mean square distance from the centre, √Σ s_j².
     n : int
         Number of public records.
     metric : str
-        The metric of the chart that all this is in.
+        The metric whose chart holds frame and sample.
 
     Examples
     --------
@@ -74,10 +71,10 @@ class Reference:
 
     @staticmethod
     def from_public(X_public: Any, metric: str = "logeuclid") -> "Reference":
-        """The reference that public SPD matrices give.
+        """The reference of public SPD matrices.
 
         ``X_public`` is an array (n, k, k), or anything
-        :func:`spdp.data.source.as_source` takes. Must not hold data to be protected.
+        :func:`spdp.data.source.as_source` takes. It must not hold data to be protected.
         """
         source, chart = as_source(X_public, "X_public"), chart_of(metric)
         return Reference._of(*_moments(source, chart), chart.name)
@@ -122,17 +119,12 @@ class Reference:
     def check(self, k: int, metric: str = "logeuclid") -> None:
         """Refuse to be used for records of another size or metric."""
         if self.k != k:
-            raise ParameterError(
-                f"the reference is of {self.k}×{self.k} matrices, the records are {k}×{k}"
-            )
+            raise ParameterError(f"the reference is {self.k}×{self.k}, records are {k}×{k}")
         if self.metric != metric:
             raise ParameterError(f"the reference is of metric {self.metric!r}, not {metric!r}")
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
-        """Write an .npz file; an existing one is replaced with ``force`` only."""
-        file = Path(path)
-        if not force and os.path.lexists(file):
-            raise DataError(f"{file}: exists already", ask="force")
+        """Write an .npz file; an existing one is replaced only with ``force``."""
         content = {
             "format": FORMAT,
             "metric": self.metric,
@@ -144,10 +136,8 @@ class Reference:
             "n": self.n,
             "digest": self.digest,
         }
-        with tempfile.TemporaryDirectory(dir=file.absolute().parent, prefix=".partial-") as scratch:
-            draft = Path(scratch) / "reference.npz"
-            np.savez(draft, **content)  # type: ignore[arg-type]
-            os.replace(draft, file)
+        with whole_file(file := Path(path), force) as draft, draft.open("wb") as stream:
+            np.savez(stream, **content)  # type: ignore[arg-type]
         return file
 
     @classmethod
@@ -163,13 +153,11 @@ class Reference:
         except (DataError, ParameterError) as error:
             raise DataError(f"{file}: {error.message}") from None
         except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile) as error:
-            raise DataError(
-                f"{file}: cannot be read as a reference, .npz ({reason(error)})"
-            ) from None
+            raise DataError(f"{file}: cannot be read as a reference ({reason(error)})") from None
 
 
 def _checked(content: dict[str, NDArray[Any]]) -> Reference:
-    """A reference whose every number is possible, or what is not."""
+    """The reference that a file holds, or an error that names what is impossible."""
     if str(content["format"]) != FORMAT:
         raise DataError(f"has format {str(content['format'])!r}, this spdp reads {FORMAT!r}")
     numbers = {name: np.asarray(content[name], np.float64) for name in ARRAYS}
@@ -180,13 +168,13 @@ def _checked(content: dict[str, NDArray[Any]]) -> Reference:
     metric = str(content["metric"])
     d = center.size
     if center.ndim != 1 or chart_of(metric).size(d) < 1:
-        raise DataError(f"its centre of shape {center.shape} is that of no matrices")
+        raise DataError(f"its centre of shape {center.shape} fits no size of matrices")
     if width.shape != (d,) or not (width > 0).all():
         raise DataError(f"its width is not {d} positive numbers")
     if axes.shape != (d, d) or np.abs(axes.T @ axes - np.eye(d)).max() > SQUARE:
         raise DataError(f"its axes are not {d} orthonormal vectors")
     if sample.ndim != 2 or sample.shape[1] != d or len(sample) < 2:
-        raise DataError(f"its sample of shape {sample.shape} is not of vectors of {d} numbers")
+        raise DataError(f"its sample of shape {sample.shape} does not hold vectors of length {d}")
     if spread.ndim or spread < 0 or n.ndim or n < 2 or n != int(n):
         raise DataError("its spread or number of records is not possible")
     reference = Reference(Frame(center, width, axes), sample, float(spread), int(n), metric)
@@ -196,7 +184,7 @@ def _checked(content: dict[str, NDArray[Any]]) -> Reference:
 
 
 def check_reference(reference: Any, k: int, metric: str) -> None:
-    """Refuse what is no reference, or one of records of another size or metric."""
+    """Refuse what is not a reference, or has another size or metric."""
     if not isinstance(reference, Reference):
         raise ParameterError(
             f"{named('reference')} must be a Reference, as Reference.from_public and "
@@ -206,16 +194,17 @@ def check_reference(reference: Any, k: int, metric: str) -> None:
 
 
 def _moments(source: Source, chart: Chart) -> tuple[Array, Array, int, Array]:
-    """Mean and covariance of the records' vectors, their number, and some of them."""
+    """Mean and covariance of the records' vectors, their number, and a sample."""
     d = chart.dimension(source.k)
     region = chart.ball(None, ANYWHERE, source.k)
     task = Task(chart, region, source.shape, source.name)
     mean, scatter, n = np.zeros(d), np.zeros((d, d)), 0
     sample, stride = np.empty((0, d)), 1
     with track("reading public records", source.n) as advance:
-        for Y, m, fault, _ in engine_for(source).each(source, vectors_of, task):
+        for rows, m, fault in engine_for(source).each(source, vectors_of, task):
+            Y = rows.Y
             if fault is not None:
-                raise unusable_record(source, n + fault.place, fault, remedy="")
+                raise invalid_record(source, n + fault.place, fault, remedy="")
             if m == 0:
                 continue
             center = Y.mean(axis=0)
@@ -230,7 +219,7 @@ def _moments(source: Source, chart: Chart) -> tuple[Array, Array, int, Array]:
 
 
 def _thinned(Y: Array) -> tuple[Array, int]:
-    """Every 2nd, 4th, … row, so that no more than 2·SAMPLE are left; and which."""
+    """Every t-th row, and t: the least power of 2 that leaves at most 2·SAMPLE."""
     times = 1
     while len(Y) > 2 * SAMPLE * times:
         times *= 2

@@ -1,4 +1,4 @@
-"""Exact sums of records that travel: to the next call, or to a trusted curator.
+"""Exact sums of records, kept for a later call or sent to a trusted curator.
 
 A sum is NOT private: whoever holds it and all records but one can compute that one. It
 becomes private when noise is added to it, once.
@@ -16,34 +16,45 @@ import os
 import secrets
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.certificate import strict_json
 from spdp.charts import Chart, chart_of
-from spdp.choices import OnInvalid, Unit, choose
-from spdp.data.columns import beside
-from spdp.data.source import as_source
-from spdp.domain import Domain, check_domain, domain_of
-from spdp.engines import Engine, engine_for
+from spdp.domain.base import Domain, Space
+from spdp.domain.sets import domain_of
+from spdp.engines import Engine
+from spdp.engines.store import MAX_RECORDS, SumStore
 from spdp.errors import DataError, ParameterError, reason
-from spdp.lattice import MAX_RECORDS, RECORD_NORM
-from spdp.queries import whole_domain_sum
-
-__all__ = ["LatticeSum"]
+from spdp.kernels.base import RECORD_NORM
+from spdp.options import OnInvalid, Unit, choose
+from spdp.queries.sums import whole_domain_sum
+from spdp.release.files import strict_json, whole_file
+from spdp.statistics.base import DEFAULTS, Records
 
 VERSION = 3
 WARNING = (
     "NOT PRIVATE: exact sum of records. Share it with a trusted curator only; "
     "it is private only after noise is added."
 )
-BODY = ("k", "parts", "n", "unit", "metric", "reference_point", "domain", "readings", "total")
+Identity = Annotated[str, msgspec.Meta(min_length=32, max_length=32)]
+Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
-def _new_identity() -> frozenset[str]:
-    return frozenset([secrets.token_hex(16)])
+class _Body(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sum file holds."""
+
+    k: Positive
+    parts: Positive | None
+    n: Annotated[int, msgspec.Meta(ge=1, le=MAX_RECORDS)]
+    unit: Unit
+    metric: str
+    reference_point: Any
+    domain: dict[str, Any]
+    readings: Annotated[list[Identity], msgspec.Meta(min_length=1)]
+    total: list[int]
 
 
 @dataclass(frozen=True)
@@ -69,15 +80,24 @@ class LatticeSum:
     n: int
     total: NDArray[np.int64]
     metric: str = "logeuclid"
-    readings: frozenset[str] = field(default_factory=_new_identity)
+    readings: frozenset[str] = field(default_factory=lambda: frozenset([secrets.token_hex(16)]))
     unit: str = Unit.RECORD.value
     parts: int | None = None
     reference_point: Any = None  # nested lists, as in certificates
 
     @property
     def chart(self) -> Chart:
-        """The chart of its metric, seen from its reference point."""
+        """The chart of its metric and reference point."""
         return chart_of(self.metric, self.reference_point, self.parts)
+
+    @property
+    def space(self) -> Space:
+        """Chart and domain of its records."""
+        return Space.of(self.chart, self.domain, self.k)
+
+    def stream(self) -> SumStore:
+        """The store that answers the one query of a release."""
+        return SumStore(self.total, self.n)
 
     @classmethod
     def of(
@@ -91,27 +111,15 @@ class LatticeSum:
         reference_point: Any = None,
     ) -> "LatticeSum":
         """Sum of the records of a source, or of the persons that ``groups`` names."""
-        policy = choose(OnInvalid, on_invalid, "on_invalid")
-        source = beside(as_source(X), person=groups)
-        chart = chart_of(metric, reference_point, source.parts)
-        region = check_domain(domain).region(source.k, chart)
-        query = whole_domain_sum(region)
-        chosen = engine or engine_for(source)
-        if "person" in source.columns:
-            people = chosen.people(source, chosen.task(source, chart, region, policy))
-            total, n = people.total(query), people.n
-        else:
-            (total,), n = chosen.total(source, chart, region, [query], policy)
-        return cls(
-            domain,
-            source.k,
-            n,
-            total,
-            metric,
-            unit=source.unit.value,
-            parts=source.parts,
-            reference_point=chart.describe().get("reference_point"),
-        )
+        choose(OnInvalid, on_invalid, "on_invalid")
+        options = {"domain": domain, "metric": metric, "engine": engine, "groups": groups}
+        options |= {"on_invalid": on_invalid, "reference_point": reference_point}
+        records = Records(X, DEFAULTS | options)  # type: ignore[arg-type]
+        store, space, unit = records.stream(), records.space, records.source.unit.value
+        total = store.total(whole_domain_sum(space.region))
+        given: Any = {"unit": unit, "parts": space.chart.parts}
+        point = space.chart.reference_point
+        return cls(domain, space.k, store.n, total, metric, reference_point=point, **given)
 
     def __add__(self, other: "LatticeSum") -> "LatticeSum":
         for what, mine, its in (
@@ -124,50 +132,35 @@ class LatticeSum:
             if mine != its:
                 raise ParameterError(f"sums of different {what} cannot be merged: {mine} and {its}")
         if self.readings & other.readings:
-            raise ParameterError(
-                "sums that hold the same records cannot be merged: they would count twice"
-            )
+            raise ParameterError("sums of the same records are not merged: they would count twice")
         if self.n + other.n > MAX_RECORDS:
             raise DataError("more than 2**32 records; sums would no longer be exact")
-        return replace(
-            self,
-            n=self.n + other.n,
-            total=self.total + other.total,
-            readings=self.readings | other.readings,
-        )
+        n, readings = self.n + other.n, self.readings | other.readings
+        return replace(self, n=n, total=self.total + other.total, readings=readings)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write a sum file: versioned, checksummed, whole or not at all.
 
-        Only its owner may read it (mode 0600). An existing file is replaced with
-        ``force`` only.
+        Only its owner may read it (mode 0600). An existing file is replaced only with
+        ``force``.
         """
-        file = Path(path)
-        if not force and (file.exists() or file.is_symlink()):
-            raise DataError(f"{file}: exists already", ask="force")
-        body = {
-            "k": self.k,
-            "parts": self.parts,
-            "n": self.n,
-            "unit": self.unit,
-            "metric": self.metric,
-            "reference_point": self.reference_point,
-            "domain": self.domain.describe(),
-            "readings": sorted(self.readings),
-            "total": [int(v) for v in self.total],
+        own = {
+            name: getattr(self, name) for name in ("k", "parts", "n", "metric", "reference_point")
         }
+        body = msgspec.to_builtins(
+            _Body(
+                **own,
+                unit=Unit(self.unit),
+                domain=self.domain.describe(),
+                readings=sorted(self.readings),
+                total=self.total.tolist(),
+            )
+        )
         head = {"format": "spdp-sum", "version": VERSION, "warning": WARNING}
         content = json.dumps({**head, **body, "sha256": _digest(body)})
-        draft = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as text:
-                text.write(content)
-                text.flush()
-                os.fsync(text.fileno())
-            _put(draft, file, force)
-        finally:
-            draft.unlink(missing_ok=True)
+        with whole_file(file := Path(path), force) as draft:
+            draft.touch(0o600)
+            draft.write_text(content, encoding="utf-8")
         return file
 
     @classmethod
@@ -180,12 +173,14 @@ class LatticeSum:
                 raise DataError("not a sum file")
             if content["version"] != VERSION:
                 raise DataError(f"has format {content['version']!r}, this spdp reads {VERSION}")
-            body = {name: content[name] for name in BODY}
+            body = {name: content[name] for name in _Body.__struct_fields__}
             if content["sha256"] != _digest(body):
                 raise DataError("damaged, its checksum does not agree")
-            return _checked(body)
+            return _checked(msgspec.convert(body, _Body))
         except (DataError, ParameterError) as error:
             raise DataError(f"{file}: {error.message}") from None
+        except msgspec.ValidationError as error:
+            raise DataError(f"{file}: {error}") from None
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise DataError(f"{file}: cannot be read as a sum file ({reason(error)})") from None
 
@@ -195,47 +190,17 @@ def _size(sum_: LatticeSum) -> str:
     return f"{parts}{sum_.k}×{sum_.k}"
 
 
-def _put(draft: Path, file: Path, force: bool) -> None:
-    """Give a draft its name; without ``force``, only if nobody has it yet."""
-    if force:
-        os.replace(draft, file)
-        return
-    try:
-        os.link(draft, file)
-    except FileExistsError:
-        raise DataError(f"{file}: exists already", ask="force") from None
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _checked(body: dict[str, Any]) -> LatticeSum:
-    """A sum whose every number is possible, or what is not."""
-    k, n, total, readings = body["k"], body["n"], body["total"], body["readings"]
-    parts, unit = body["parts"], body["unit"]
-    if not _whole(k) or k < 1:
-        raise DataError(f"k is {k!r}")
-    if parts is not None and (not _whole(parts) or parts < 1):
-        raise DataError(f"parts is {parts!r}")
-    if unit not in set(Unit):
-        raise DataError(f"unit is {unit!r}; expected record, voxel or person")
-    if not _whole(n) or not 1 <= n <= MAX_RECORDS:
-        raise DataError(f"n is {n!r}; expected 1 to 2**32 records")
-    point = body["reference_point"]
-    chart = chart_of(body["metric"], point, parts)
-    if not isinstance(total, list) or len(total) != chart.dimension(k):
-        raise DataError(f"its total does not have the {chart.dimension(k)} coordinates of k = {k}")
-    if not all(_whole(v) and abs(v) <= n * RECORD_NORM for v in total):
-        raise DataError(f"its total is not one of {n} records")
-    marks = readings if isinstance(readings, list) else []
-    if not marks or not all(isinstance(mark, str) and len(mark) == 32 for mark in marks):
-        raise DataError("it does not say what went into it")
-    domain = domain_of(body["domain"])
-    domain.region(k, chart)
-    exact = np.array(total, np.int64)
-    holds = frozenset(readings)
-    return LatticeSum(domain, k, n, exact, body["metric"], holds, unit, parts, point)
+def _checked(body: _Body) -> LatticeSum:
+    """The sum that a file holds, or an error that names what is impossible in it."""
+    chart, domain = chart_of(body.metric, body.reference_point, body.parts), domain_of(body.domain)
+    d = len(domain.region(body.k, chart).center)
+    if len(body.total) != d:
+        raise DataError(f"its total does not have the {d} coordinates of k = {body.k}")
+    if not all(abs(v) <= body.n * RECORD_NORM for v in body.total):
+        raise DataError(f"its total is too large for {body.n} records")
+    given = msgspec.structs.asdict(body) | {"unit": body.unit.value, "domain": domain}
+    exact, readings = np.array(body.total, np.int64), frozenset(body.readings)
+    return LatticeSum(**given | {"total": exact, "readings": readings})
 
 
 def _digest(body: dict[str, Any]) -> str:

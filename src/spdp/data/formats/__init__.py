@@ -6,24 +6,12 @@ table ``FORMATS``.
 
 from pathlib import Path
 
-from spdp.choices import Unit
 from spdp.data.formats import csv, hdf5, mat, nifti, npy, npz, parquet, zarr
-from spdp.data.formats.base import Format, Layout, Options, source
-from spdp.data.formats.nifti import TENSOR_ORDERS
+from spdp.data.formats.base import Format, Options, source
 from spdp.data.formats.tables import advise
 from spdp.data.source import Source
 from spdp.errors import DataError, ParameterError, named
-
-__all__ = [
-    "FORMATS",
-    "SUFFIXES",
-    "TENSOR_ORDERS",
-    "Format",
-    "Layout",
-    "Options",
-    "format_of",
-    "open_file",
-]
+from spdp.options import Unit
 
 TABLE = ("groups_column", "label_column", "entries")
 FORMATS = (
@@ -41,14 +29,7 @@ FORMATS = (
         advise=nifti.advise,
     ),
     Format((".csv",), csv.open, csv.rows, options=TABLE, advise=advise),
-    Format(
-        (".parquet",),
-        parquet.open,
-        parquet.rows,
-        parquet.stream,
-        options=TABLE,
-        advise=advise,
-    ),
+    Format((".parquet",), parquet.open, parquet.rows, parquet.stream, options=TABLE, advise=advise),
 )
 SUFFIXES = tuple(suffix for form in FORMATS for suffix in form.suffixes)
 

@@ -9,39 +9,24 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from spdp.choices import Unit
+from spdp import errors
+from spdp.data.batching import Block, records_of
 from spdp.data.source import Advice, Source, rows_per_block
 from spdp.errors import DataError, DataWarning, ParameterError, reason, warn
-from spdp.stacks import Block, records_of
+from spdp.options import Unit
 
-__all__ = [
-    "Format",
-    "Layout",
-    "Options",
-    "is_stack",
-    "need",
-    "pick",
-    "reading",
-    "real",
-    "source",
-    "stack",
-    "unchanged",
-    "unused",
-]
-
-# Few, large tasks: a cluster's scheduler has work with each of them.
+# Few, large tasks: each of them costs a cluster's scheduler time.
 BLOCKS_PER_CHUNK = 5
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller may say about a file.
+    """Options about a file.
 
     Attributes
     ----------
@@ -52,11 +37,11 @@ class Options:
     mask : Path, optional
         Image of the voxels that count as records.
     groups_column, label_column : str, optional
-        Columns of a table that say whose a record is, and what class it has.
+        Columns of a table that hold subject ids, and classes.
     entries : "full" or "upper", optional
         Whether a row of a table holds a whole matrix or its upper triangle.
     grouped : bool
-        Whether it is said elsewhere whose the records are.
+        Whether the persons of the records are given elsewhere.
     """
 
     key: str | None = None
@@ -99,7 +84,7 @@ class Layout:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What the file says beside its records."""
+        """Names of the columns that the file holds beside its records."""
         return ()
 
     def pieces(self, blocks: int = 1) -> Iterator[tuple[int, int]]:
@@ -131,7 +116,7 @@ class Format:
     record : Unit
         What one record is.
     advise : callable, optional
-        ``advise(layout)`` says what may help where a record is unusable.
+        ``advise(layout)`` gives a hint about invalid records.
     """
 
     suffixes: tuple[str, ...]
@@ -147,7 +132,7 @@ def source(form: Format, file: Path, options: Options) -> Source:
     """Open a file as records."""
     with reading(file):
         layout = form.open(file, options)
-    # A worker may stand in another directory.
+    # A worker may run in another directory.
     layout = replace(layout, file=file.absolute())
     stream, advise = form.stream, form.advise
     pieces = None if form.rows is None else list(layout.pieces(BLOCKS_PER_CHUNK))
@@ -161,7 +146,7 @@ def source(form: Format, file: Path, options: Options) -> Source:
         dtype=layout.dtype,
         columns=layout.columns,
         record=form.record,
-        advise=None if advise is None else lambda i: advise(layout),
+        advise=Advice.none if advise is None else lambda i: advise(layout),
     )
 
 
@@ -175,7 +160,7 @@ def read(rows: Any, layout: Layout, start: int, stop: int) -> Any:
 
 
 def unchanged(layout: Layout, shape: tuple[int, ...], dtype: Any) -> None:
-    """Refuse an array that no longer is what the header said when it was opened."""
+    """Refuse an array that differs from its header when the file was opened."""
     if shape != (layout.n, layout.k, layout.k) or dtype != layout.dtype:
         raise _changed(layout)
 
@@ -188,11 +173,8 @@ def _blocks(rows: Any, layout: Layout) -> Iterator[Any]:
     size = rows_per_block(layout.k, layout.dtype.itemsize)
     for start, stop in layout.pieces():
         piece = read(rows, layout, start, stop)
-        yield from (_cut(piece, slice(i, i + size)) for i in range(0, len(piece), size))
-
-
-def _cut(piece: Any, some: slice) -> Any:
-    return piece.part(some) if isinstance(piece, Block) else piece[some]
+        for some in (slice(i, i + size) for i in range(0, len(piece), size)):
+            yield piece.part(some) if isinstance(piece, Block) else piece[some]
 
 
 def _streamed(stream: Any, layout: Layout) -> Iterator[Any]:
@@ -202,9 +184,9 @@ def _streamed(stream: Any, layout: Layout) -> Iterator[Any]:
 
 @contextmanager
 def reading(file: Path, what: str | None = None) -> Iterator[None]:
-    """Turn what a damaged file makes a library raise into one error that names it.
+    """Turn what a library raises for a damaged file into one error that names the file.
 
-    ``what`` it is read as, where that is not said by its suffix.
+    ``what`` is what the file is read as, where its suffix does not tell.
     """
     try:
         yield
@@ -216,23 +198,19 @@ def reading(file: Path, what: str | None = None) -> Iterator[None]:
 
 
 def unused(file: Path, names: Sequence[str], what: str) -> None:
-    """Warn of columns beside the records that nobody asked for: they may be ids."""
+    """Warn of unused columns beside the records: they may be subject ids."""
     if names:
         listed = ", ".join(names[:4])
         warn(
-            f"{file}: {what} {listed} not used. If one of them says whose the records are, name "
-            "it as groups: else every record counts as a person",
+            f"{file}: {what} {listed} not used. If one of them holds subject ids, name it as "
+            "groups; otherwise every record counts as a person of its own",
             DataWarning,
         )
 
 
 def need(module: str, extra: str, file: Path) -> Any:
-    """Import an optional package, or say how to install it."""
-    try:
-        return import_module(module)
-    except ImportError:
-        message = f"{file}: reading this format needs {module}; install it with: "
-        raise DataError(message + f"pip install 'spdp[{extra}]'") from None
+    """Import what a format is read with, or say how to install it."""
+    return errors.need(module, extra, f"{file}: reading this format")
 
 
 def stack(file: Path, shape: tuple[int, ...], dtype: Any, array: str = "", unit: int = 1) -> Layout:
@@ -241,7 +219,7 @@ def stack(file: Path, shape: tuple[int, ...], dtype: Any, array: str = "", unit:
         raise DataError(f"{file}: array of shape {shape}; expected (n, k, k)")
     n, k, _ = shape
     stored: np.dtype[Any] = np.dtype(dtype)
-    if stored.kind != "c":  # complex ones are for the metric to take, or to refuse
+    if stored.kind != "c":  # the metric accepts complex ones, or refuses them
         real(file, stored)
     return Layout(file, n, k, stored, array, unit)
 

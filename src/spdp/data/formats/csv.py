@@ -1,16 +1,16 @@
 """CSV tables, ``.csv``, with a header line: parsed by Arrow (extra ``tables``).
 
-Columns are separated by what separates their names, and which of them are entries is
-said by names and options: no record decides it.
+The header determines the separator. Column names and options, and no record, determine
+which columns are entries.
 
 Opening counts the lines, so that every piece can be read on its own. A line is a
-record: a quoted line break does not join two, and only an empty line is none, unless
-there is but one column, where it is a missing cell.
+record: a quoted line break does not join two lines. Only an empty line is skipped; in a
+table of one column it is a missing cell.
 
-*Enforced.* What becomes of a line depends on that line alone. Arrow reads blocks in
-which it finds nothing odd, all others are read line by line, and both mean the same: a
-line is cut where its columns are separated, bytes that are no UTF-8 are replaced, a
-cell that is no number is a missing one, and cells that nobody uses are not looked at.
+*Enforced.* What becomes of a line depends on that line alone. Arrow reads blocks that
+it can parse, all others are read line by line, with the same result: a line is split at
+its separators, bytes that are not UTF-8 are replaced, a cell that is not a number is a
+missing one, and cells that are not used are not read.
 """
 
 import csv
@@ -25,14 +25,12 @@ from spdp.data.formats.tables import Table, block_of
 from spdp.data.source import rows_per_block
 from spdp.errors import DataError
 
-__all__ = ["header", "lines", "open", "rows"]
-
 SEPARATORS = (",", ";", "\t")
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 
 
 def lines(file: Path, separator: str | None = None) -> Iterator[list[str]]:
-    """The cells of each line, the header's first; it says what separates them.
+    """The cells of each line, the header's first; it determines the separator.
 
     A quote that is not closed does not reach into the next line.
     """
@@ -44,13 +42,13 @@ def lines(file: Path, separator: str | None = None) -> Iterator[list[str]]:
 
 
 def _separator(file: Path) -> str:
-    """What separates the names of the columns: a comma, unless another makes more."""
+    """The separator that splits the header into most names; a comma in a tie."""
     first = _first(file)
     return max(SEPARATORS, key=lambda s: len(next(csv.reader([first], delimiter=s), [])))
 
 
 def _first(file: Path) -> str:
-    """The first line, which names the columns; no other is looked at."""
+    """The first line, which names the columns; no other line is read."""
     with file.open("rb") as stream:
         return stream.readline().decode("utf-8-sig")
 
@@ -119,19 +117,22 @@ def _columns(layout: Table, data: bytes) -> dict[int, Any]:
     width, separator = len(layout.names), _separator(layout.file)
     lines = data.removesuffix(b"\n").split(b"\n")
     rows = [_cells(line, width, separator) for line in lines if _is_record(line, width)]
-    numbers = {i: arrow.array([_number(row[i]) for row in rows]) for i in layout.entries}
+    numbers = {
+        i: arrow.array([float(row[i]) if _is_number(row[i]) else nan for row in rows])
+        for i in layout.entries
+    }
     texts = {i: arrow.array([_text(row[i]) for row in rows], arrow.string()) for i in layout.beside}
     return numbers | texts
 
 
 def _cells(line: bytes, columns: int, separator: str) -> list[str]:
-    """What stands in a line; nothing where it has other columns."""
+    """The cells of a line; empty ones where their number is not ``columns``."""
     cells = _split(line.decode("utf-8", "replace").rstrip("\r\n"), separator)
     return cells if len(cells) == columns else [""] * columns
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """The cells of a line; where a quote is not closed, quotes are letters."""
+    """The cells of a line; where a quote is not closed, quotes are plain characters."""
     if '"' in text:
         try:
             return next(csv.reader([text], delimiter=separator, strict=True))
@@ -145,24 +146,19 @@ def _parsed(layout: Table, data: bytes) -> dict[int, Any]:
     names = [str(i) for i in range(len(layout.names))]
     numbers = dict.fromkeys(map(str, layout.entries), arrow.float64())
     texts = dict.fromkeys(map(str, layout.beside), arrow.binary())
-    found = parser.read_csv(
-        arrow.BufferReader(data),
-        parser.ReadOptions(column_names=names, block_size=len(data) + 1),
-        parser.ParseOptions(
-            delimiter=_separator(layout.file), ignore_empty_lines=len(layout.names) > 1
-        ),
-        parser.ConvertOptions(
-            include_columns=[*numbers, *texts],
-            column_types=numbers | texts,
-            null_values=list(MISSING),
-        ),
+    read = parser.ReadOptions(column_names=names, block_size=len(data) + 1)
+    parse = parser.ParseOptions(
+        delimiter=_separator(layout.file), ignore_empty_lines=len(names) > 1
     )
+    kinds = {"include_columns": [*numbers, *texts], "column_types": numbers | texts}
+    convert = parser.ConvertOptions(**kinds, null_values=list(MISSING))
+    found = parser.read_csv(arrow.BufferReader(data), read, parse, convert)
     columns = {i: found.column(str(i)).combine_chunks() for i in layout.used}
     return columns | {i: _decoded(columns[i], arrow) for i in layout.beside}
 
 
 def _decoded(column: Any, arrow: Any) -> Any:
-    """Texts of a column of bytes; each is looked at once, however often it occurs."""
+    """Texts of a column of bytes; each distinct one is decoded once."""
     coded = column.dictionary_encode()
     texts = [_text(cell.decode("utf-8", "replace")) for cell in coded.dictionary.to_pylist()]
     return arrow.DictionaryArray.from_arrays(coded.indices, arrow.array(texts, arrow.string()))
@@ -170,7 +166,3 @@ def _decoded(column: Any, arrow: Any) -> Any:
 
 def _text(cell: str) -> str | None:
     return None if cell.strip() in MISSING else cell
-
-
-def _number(cell: str) -> float:
-    return float(cell) if _is_number(cell) else nan

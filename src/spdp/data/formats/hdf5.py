@@ -1,14 +1,14 @@
 """HDF5, ``.h5`` and ``.hdf5``: arrays in groups, read row by row.
 
 HDF5 lets an array keep its values in other files, and reads its fill value, mostly
-zeros, where these are missing or were never written. Records must not be made up, so
-what can be known is refused: chunks, or a whole array, that were never stored; values
-outside the file; virtual arrays with gaps, or whose sources are missing or too short,
-when the file is opened and again whenever it is read.
+zeros, where these are missing or were never written. Fill values must not be taken for
+records, so whatever can be detected is refused: chunks, or a whole array, that were
+never stored; values outside the file; virtual arrays with gaps, or whose sources are
+missing or too short, when the file is opened and again whenever it is read.
 
-It cannot be known which rows of a stored chunk, or of an array in one piece, were
-written: those that were not are records of the fill value. Zeros are not positive
-definite, and follow ``on_invalid`` as every unusable record does.
+Which rows of a stored chunk, or of an array in one piece, were written cannot be
+detected: rows that were not are records of the fill value. Zeros are not positive
+definite, and are handled by ``on_invalid`` like every invalid record.
 """
 
 from collections.abc import Iterator
@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from spdp.data.formats.base import Layout, Options, need, pick, reading, stack, unchanged
 from spdp.errors import DataError
-
-__all__ = ["open", "rows"]
 
 
 def open(file: Path, options: Options) -> Layout:

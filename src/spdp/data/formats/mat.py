@@ -1,7 +1,7 @@
 """MATLAB's ``.mat``: version 7.3 is HDF5 inside, older ones are read by SciPy.
 
 MATLAB stores a stack as k×k×n by columns: the same bytes as (n, k, k) by rows, each
-matrix transposed, which symmetric ones do not notice.
+matrix transposed, which changes nothing for symmetric ones.
 """
 
 from pathlib import Path
@@ -13,9 +13,7 @@ from spdp.data.formats import hdf5
 from spdp.data.formats.base import Layout, Options, pick, real, stack
 from spdp.errors import DataError
 
-__all__ = ["open", "rows"]
-
-# What MATLAB calls its real types, and what NumPy calls them.
+# MATLAB's names of its real types, and NumPy's.
 TYPES = {"single": "float32", "double": "float64"} | {
     name: name for bits in (8, 16, 32, 64) for name in (f"int{bits}", f"uint{bits}")
 }
@@ -25,7 +23,7 @@ def open(file: Path, options: Options) -> Layout:
     """Layout of the chosen variable, seen as (n, k, k)."""
     if _is_hdf5(file):
         layout = hdf5.open(file, options)
-        real(file, layout.dtype)  # what is transposed here would be its conjugate
+        real(file, layout.dtype)  # a transposed Hermitian matrix is its conjugate
         return layout
     from scipy.io import whosmat
 

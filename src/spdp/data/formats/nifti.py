@@ -14,8 +14,6 @@ from spdp.data.formats.base import Layout, Options, need, reading, real, unchang
 from spdp.data.source import Advice, rows_per_block
 from spdp.errors import DataError, DataWarning, ParameterError, named, warn
 
-__all__ = ["TENSOR_ORDERS", "advise", "open", "rows"]
-
 # Where xx, xy, xz, yy, yz, zz stand among the six components of a tensor.
 TENSOR_ORDERS = {
     "fsl": (0, 1, 2, 3, 4, 5),  # dtifit: xx xy xz yy yz zz
@@ -31,7 +29,7 @@ FULL = np.array([0, 1, 2, 1, 3, 4, 2, 4, 5])
 # A gzip stream is unpacked from its start for every piece, so pieces are large.
 BLOCKS_PER_GZIP_PIECE = 16
 
-MANY = 0.05  # a share of voxels that is background, and not a few bad ones
+MANY = 0.05  # share of zero voxels above which they are background, not a few bad ones
 
 
 @dataclass(frozen=True)
@@ -77,8 +75,9 @@ def rows(layout: Image, start: int, stop: int) -> NDArray[Any]:
 
 
 def advise(layout: Image) -> Advice:
-    """What may be wrong with an image that has unusable voxels. It looks at them all:
-    for whoever holds the data, where an unusable record is an error.
+    """What may be wrong with an image that has invalid voxels.
+
+    It reads all voxels: for the holder of the data, when an invalid record stops a run.
     """
     pieces = (rows(layout, start, stop) for start, stop in layout.pieces())
     zero = sum(int((~piece.any(axis=(1, 2))).sum()) for piece in pieces)

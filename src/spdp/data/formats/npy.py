@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from spdp.data.formats.base import Layout, Options, stack, unchanged
 
-__all__ = ["header", "open", "rows"]
-
 
 def open(file: Path, options: Options) -> Layout:
     """Layout of the array."""

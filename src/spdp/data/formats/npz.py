@@ -15,8 +15,6 @@ from spdp.data.formats.base import Layout, Options, pick, stack, unchanged, unus
 from spdp.data.formats.npy import header
 from spdp.errors import DataError
 
-__all__ = ["open", "stream"]
-
 
 def open(file: Path, options: Options) -> Layout:
     """Layout of the chosen member."""

@@ -12,8 +12,6 @@ from spdp.data.formats.base import Options, need
 from spdp.data.formats.tables import Table, block_of
 from spdp.data.source import rows_per_block
 
-__all__ = ["open", "rows", "stream"]
-
 
 @dataclass(frozen=True)
 class RowGroups(Table):

@@ -2,12 +2,12 @@
 
 A row holds the k² entries of a matrix, or the k(k+1)/2 of its upper triangle row by
 row, in the order of the columns. *Assumed.* Names of columns are public, and so are
-their types where the file states them. *Enforced.* They alone, and the options, say
-which columns are entries: all but those of persons and labels, if types or names say so
-(c11, c12, … or Dxx, Dxy, …, which differ in an index only) or it is said how many there
-are; then, if those are too many, those whose names are alike in this way.
-Whatever else might be meant is an error. A missing or unreadable entry makes one
-unusable record: it is no error of the file, and no error quotes what stands in it.
+their types where the file states them. *Enforced.* They alone, and the options,
+determine which columns are entries: all but those of persons and labels, if types,
+names (c11, c12, … or Dxx, Dxy, …, which differ in an index only) or the option
+``entries`` say so; with ``entries``, if those are too many, the columns whose names are
+alike in this way. Whatever leaves a doubt is an error. A missing or unreadable entry
+makes one invalid record: it is no error of the file, and no error quotes its content.
 """
 
 import re
@@ -20,20 +20,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from spdp.data.batching import Block
+from spdp.data.columns import entries_of, ids_of, label_of
 from spdp.data.formats.base import Layout, Options, unused
-from spdp.data.identity import ids_of
-from spdp.data.labels import entries_of, label_of
 from spdp.data.source import Advice
 from spdp.errors import DataError, ParameterError, named
-from spdp.stacks import Block
-
-__all__ = ["Table", "advise", "block_of", "place"]
 
 FULL, UPPER = "full", "upper"
 INDEX = re.compile("[0-9]+|[xyz]{2}$")  # by which the names of entries differ
 Reading = tuple[list[int], str, int]  # places of entries, FULL or UPPER, and k
 SHOWN = 8  # names of columns in a message
-# How people call the columns of a list of files, which are path and person.
+# Usual names of the columns of a manifest, which must be path and person.
 LIKE_PATHS = {"path", "paths", "file", "files", "filename", "file_name", "filepath", "image"}
 LIKE_PERSONS = {
     *("person", "persons", "people", "subject", "subjects", "subject_id", "sub", "subj", "id"),
@@ -52,7 +49,7 @@ class Table(Layout):
     entries : tuple of int
         Places of the columns that hold the entries, as stored.
     person, label : int or None
-        Places of the columns that say whose a record is, and its class.
+        Places of the columns of subject ids, and of classes.
     offsets : tuple of int
         Where pieces begin: each format's own.
     """
@@ -67,9 +64,9 @@ class Table(Layout):
     def of(
         cls, file: Path, names: list[str], numeric: Sequence[bool] | None, options: Options
     ) -> Self:
-        """A table with these columns; whatever might be a guess is an error.
+        """A table with these columns; whatever would be a guess is an error.
 
-        Those that are not ``numeric`` are no entries; None, where no types are stated.
+        Columns not ``numeric`` are no entries; None where types are not stated.
         """
         chosen = (options.groups_column, options.label_column)
         person, label = (None if name is None else place(file, names, name) for name in chosen)
@@ -86,13 +83,13 @@ class Table(Layout):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What the table says beside its records."""
+        """Names of the columns beside the entries."""
         given = {"person": self.person, "label": self.label}
         return tuple(name for name, where in given.items() if where is not None)
 
     @property
     def beside(self) -> list[int]:
-        """Places of the columns that stand beside the entries."""
+        """Places of the columns of persons and labels."""
         return list({where: None for where in (self.person, self.label) if where is not None})
 
     @property
@@ -102,16 +99,16 @@ class Table(Layout):
 
 
 def advise(layout: Table) -> Advice:
-    """What may be wrong with a table that has unusable records."""
+    """What may be wrong with a table that has invalid records."""
     entries = _listed([layout.names[i] for i in layout.entries])
     return Advice(
-        f"its entries are read from columns {entries}: is one of them none, or are numbers "
-        "written without a decimal point?"
+        f"its entries are read from columns {entries}: is one of them not an entry, or are "
+        "numbers written with a decimal comma?"
     )
 
 
 def place(file: Path, names: list[str], name: str) -> int:
-    """Place of the column of a name."""
+    """Place of the column with a name."""
     found = [i for i, other in enumerate(names) if other == name]
     if len(found) != 1:
         how = "no column" if not found else f"{len(found)} columns"
@@ -230,7 +227,7 @@ def _matrices(values: NDArray[Any], k: int) -> NDArray[Any]:
 
 
 def _ids(column: Any) -> NDArray[Any]:
-    """Persons of an Arrow column; an id is looked at once, however often it occurs."""
+    """Persons of an Arrow column; each distinct id is read once."""
     whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     if whole.null_count == 0 and str(whole.type) in ("int64", "int32", "int16", "int8"):
         return np.asarray(whole.to_numpy(zero_copy_only=False), np.int64)

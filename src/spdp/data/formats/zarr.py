@@ -1,7 +1,7 @@
 """Zarr, a folder ``.zarr``: arrays cut into chunks, one file each.
 
-A chunk that holds nothing but the array's fill value need not be there: a missing chunk
-is what its records hold, and no error.
+A chunk that holds nothing but the array's fill value need not be stored: a missing
+chunk is read as records of the fill value, and is no error.
 """
 
 from pathlib import Path
@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from spdp.data.formats.base import Layout, Options, need, pick, stack, unchanged
 from spdp.errors import DataError
-
-__all__ = ["open", "rows"]
 
 
 def open(file: Path, options: Options) -> Layout:

@@ -1,0 +1,7 @@
+"""Adaptive clipping: a private search for the data, and the clipped mean."""
+
+from spdp.adaptive.mean import FoundMean, MeanSearch
+from spdp.adaptive.search import Search, counted
+from spdp.adaptive.tuning import TUNING, Tuning
+
+__all__ = ["TUNING", "FoundMean", "MeanSearch", "Search", "Tuning", "counted"]

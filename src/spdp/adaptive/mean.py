@@ -1,0 +1,267 @@
+r"""The adaptive mean: a private search, a guard against bias, and a clipped mean.
+
+After the steps of :class:`.Search`, the clipped mean is asked with the rest of the
+budget. The *guard* comes before it: where the measured clipping bias makes clipping
+worse than a mean over the whole domain, the rest is spent on that mean, which is then
+shrunk toward the centre found. Where the noise is too large to find a ball, one mean
+over the whole domain is asked and shrunk toward the domain's centre. Where the data
+fill the domain, the means of the first round and of the rest are combined. A public
+reference (:mod:`spdp.statistics.reference`) that fits replaces shape, centre and tail.
+
+The error bound is that of :mod:`spdp.error.bound`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, sqrt
+from typing import Protocol
+
+import numpy as np
+from scipy import special
+
+from spdp.adaptive.search import Search, clip
+from spdp.adaptive.shrinkage import COVERED_FROM, shrink, shrinkage
+from spdp.adaptive.steps import ClippingBiasStep, MeanStep
+from spdp.charts import Component
+from spdp.error.bound import ELLIPSOID_SHARE, RETREAT_SHARE, Bound, Free
+from spdp.error.shrinkage import Shrinkage
+from spdp.kernels.arrays import Array
+from spdp.kernels.base import RECORD_NORM
+from spdp.queries import Estimate
+from spdp.queries.sums import Frame, VectorSum
+
+
+class PublicReference(Protocol):
+    """Where the data are expected to lie, from data that are already public."""
+
+    @property
+    def frame(self) -> Frame: ...
+
+
+@dataclass(frozen=True, eq=False)
+class FoundMean:
+    """What a search found, in the records' own coordinates.
+
+    ``bound`` bounds the error of ``y``. ``within`` is a sharper bound, on the distance
+    to the mean of records clipped to within a reach of the last centre.
+    """
+
+    y: Array
+    bound: Bound
+    within: Bound | None = None
+
+
+def risk_share(looks: int, width: list[float] | None) -> float:
+    """Share of the risk for an outcome of the guard after ``looks`` bias queries."""
+    if not looks:
+        return 1.0
+    return ELLIPSOID_SHARE if width is not None and looks == 1 else RETREAT_SHARE
+
+
+def searched_bound(
+    last: MeanStep, d: int, n: float, looks: list[ClippingBiasStep], reach: int, free: Free
+) -> Bound:
+    """The bound on a mean's error, from the steps that a certificate states.
+
+    ``reach`` is 0 for all records, 1 for records clipped to the sharper bound's reach.
+    """
+    width = np.ones(d) if last.width is None else np.asarray(last.width)
+    step = last.radius / RECORD_NORM
+    bias = (0.0, 0.0)
+    if last.width is not None:
+        bias = looks[-1].bias[reach], looks[-1].sd[reach]
+    variances, risk = (width * last.scale * step / n) ** 2, risk_share(len(looks), last.width)
+    return Bound.of_mean(variances, step * float(width.max()), bias, risk, free)
+
+
+class MeanSearch:
+    """One run of a search for a mean, from a public reference if there is one."""
+
+    def __init__(self, search: Search, reference: PublicReference | None = None) -> None:
+        self.search, self.reference = search, reference
+        self.looks: list[ClippingBiasStep] = []
+
+    def run(self) -> FoundMean:
+        """Run the steps of the module's docstring."""
+        s, t = self.search, self.search.tuning
+        s.look(t.clear_enough)
+        s.ask_edge()
+        if self.reference is not None and s.resolution < t.reference_up_to and self.fits():
+            return self.near_reference()
+        if s.resolution < t.rounds_from:
+            return self.whole(self.scale_part if s.resolution >= t.trace_from else None)
+        if not s.find_ball(t.max_rounds, s.reserve()):
+            return self.filled()
+        shaped = s.resolution >= t.shape_from and not s.wide
+        if shaped:
+            s.find_shape()
+        s.look(inf)
+        if shaped:
+            s.find_center()
+        tail = s.ask_tail(t.tail_share)
+        return self.guarded(*tail.radius(s.frame, s.distance, s.m, s.noise()))
+
+    def scale_part(self, v: Array) -> Component:
+        """The component of v that is the overall scale, where it is left unshrunk."""
+        s = self.search
+        first = s.space.chart.components(v)[0]
+        apart = first.dimension == 1 and s.d >= s.tuning.many
+        return first if apart else Component(np.zeros(s.d), 0)
+
+    # --- a public reference
+
+    def fits(self) -> bool:
+        """Whether the data lie near the public reference: the search then starts there.
+
+        If not, a mean over the whole domain is still shrunk toward the reference's
+        centre where the resolution allows no search.
+        """
+        assert self.reference is not None
+        s, t = self.search, self.search.tuning
+        frame = self.reference.frame.moved(s.inside(self.reference.frame.center))
+        share = clip((t.fit_factor / (s.m * s.mu)) ** 2, t.fit_least, t.fit_most)
+        distance, sd = s.ask_distance(frame, s.domain_radius, share)
+        if distance + t.fit_clear * sd > t.fit * s.domain_radius:
+            if s.resolution < t.rounds_from:
+                s.frame = Frame.plain(frame.center)
+            return False
+        s.frame, s.distance = frame, distance
+        s.radius = t.fit_ball * distance + t.fit_noise * sd
+        return True
+
+    def near_reference(self) -> FoundMean:
+        """A few rounds in the reference's shape, if affordable; then the mean."""
+        s, t = self.search, self.search.tuning
+        if s.resolution >= t.rounds_from:
+            s.find_ball(t.fit_rounds, s.reserve())
+            s.radius *= t.fit_last
+        loss = float(s.frame.width @ s.frame.width) * (s.noise() * s.radius) ** 2
+        return self.guarded(s.radius, loss)
+
+    # --- the guard
+
+    def look(self, radius: float) -> ClippingBiasStep:
+        """Measure the clipping bias of all records, and the bias within reach."""
+        s, t = self.search, self.search.tuning
+        near = t.reach * s.distance * s.scale()
+        shares = (s.bound_share(), t.reach_share)
+        self.looks.append(s.ask_clipping_bias(radius, shares, near))
+        return self.looks[-1]
+
+    def guarded(self, radius: float, loss: float) -> FoundMean:
+        """The mean in the ellipsoid, or over the whole domain if that is to err less.
+
+        A clipping bias that is large, but might be noise, is measured once more.
+        """
+        if loss > self.search.whole_loss():
+            return self.whole()
+        first = self.look(radius)
+        limit, surely = self.limits(first.sd[0], loss)
+        if first.bias[0] <= limit:
+            return self.mean(radius)
+        if first.bias[0] <= surely:
+            again = self.look(radius)
+            both = 0.5 * (first.bias[0] + again.bias[0])
+            if both <= self.limits(again.sd[0] / sqrt(2.0), loss)[1]:
+                return self.mean(radius)
+        return self.whole()
+
+    def limits(self, sd: float, loss: float) -> tuple[float, float]:
+        """Bias above which to measure it again, and above which to retreat at once.
+
+        A false alarm costs what a mean over the domain, shrunk toward the centre,
+        loses; its probability is chosen such that this adds a given share to the
+        expected ``loss``.
+        """
+        s, t = self.search, self.search.tuning
+        whole = s.whole_loss()
+        if s.prior is None:
+            error = t.settled * s.distance**2
+        else:
+            error = s.prior[1] ** 2 * float(s.frame.width @ s.frame.width)
+        retreat = whole * error / (whole + error) + 2.0 * whole / s.d
+        least = sqrt(t.guard * whole)
+        first, second = (
+            max(least, sd * float(special.ndtri(1.0 - share / max(retreat / loss, 1.0))))
+            for share in (t.look_again, t.false_alarm)
+        )
+        return first, second
+
+    # --- the last mean
+
+    def ask(self, frame: Frame, radius: float, over_domain: bool) -> tuple[MeanStep, Estimate]:
+        """The mean of all records in a frame's ball, with the rest of the budget."""
+        s = self.search
+        center = s.space.region.center if over_domain else s.original(frame.center)
+        answer = s.account.ask(VectorSum("mean", frame, radius), s.store)
+        width = None if over_domain else frame.width.tolist()
+        step = answer.note(MeanStep, center=center.tolist(), radius=radius, width=width)
+        return step, answer.estimate
+
+    def ask_whole(self) -> tuple[MeanStep, Estimate]:
+        """The mean of all records over the whole domain, with all budget left."""
+        s = self.search
+        return self.ask(Frame.plain(s.domain_center), s.domain_radius, over_domain=True)
+
+    def found(
+        self, step: MeanStep, y: Array, shift: float, shrunk: Shrinkage | None = None
+    ) -> FoundMean:
+        """A mean y, with the bounds on its error."""
+        s = self.search
+        y = s.inside(y)
+        far = s.domain_radius + float(np.linalg.norm(y - s.domain_center))
+        free, reaches = Free(shift, far, shrunk), (0,) if step.width is None else (0, 1)
+        bounds = [searched_bound(step, s.d, s.n, self.looks, reach, free) for reach in reaches]
+        return FoundMean(s.original(y), *bounds)
+
+    def whole(self, apart: Callable[[Array], Component] | None = None) -> FoundMean:
+        """A mean over the domain, with all budget left, shrunk toward the centre found.
+
+        The component that ``apart`` returns is not shrunk.
+        """
+        s = self.search
+        step, (z, sigma, _) = self.ask_whole()
+        v = s.domain_center + z - s.frame.center
+        along, own = Component(np.zeros(s.d), 0) if apart is None else apart(v)
+        rest, p = v - along, s.d - own
+        factor = shrinkage(rest, sigma, p)
+        shift = 0.0 if p >= COVERED_FROM else (1.0 - factor) * float(np.linalg.norm(rest))
+        shrunk = self.shrunk(rest, sigma, p, factor, s.domain_radius)
+        return self.found(step, s.frame.center + along + factor * rest, shift, shrunk)
+
+    def shrunk(
+        self, v: Array, sigma: float, p: int, factor: float, radius: float
+    ) -> Shrinkage | None:
+        """How v was shrunk, where this sharpens the bound; None elsewhere."""
+        t = self.search.tuning
+        if p < t.length_from or radius > t.length_up_to * sigma * sqrt(p):
+            return None
+        return Shrinkage(p, sigma, float(np.linalg.norm(v)), factor, self.search.d - p)
+
+    def filled(self) -> FoundMean:
+        """The data fill the domain: two means over it, shrunk toward its centre."""
+        s = self.search
+        step, (z, sigma, _) = self.ask_whole()
+        first, first_sigma = s.first
+        weight = sigma**2 / (sigma**2 + first_sigma**2)
+        both = (1 - weight) * z + weight * first
+        offset, _ = shrink(both, sigma * sqrt(1 - weight))
+        return self.found(step, s.domain_center + offset, float(np.linalg.norm(offset - z)))
+
+    def mean(self, radius: float) -> FoundMean:
+        """The clipped mean, with the rest of the budget."""
+        s = self.search
+        step, (z, sigma, _) = self.ask(s.frame, radius, over_domain=False)
+        y = last = s.frame.back(z)
+        covered, shrunk = False, None
+        if s.prior is None:
+            factor = shrinkage(z, sigma)
+            y = s.frame.back(factor * z)
+            if float(np.ptp(s.frame.width)) == 0.0:
+                covered, unit = s.d >= COVERED_FROM, float(s.frame.width[0])
+                shrunk = self.shrunk(unit * z, unit * sigma, s.d, factor, unit * radius)
+        elif radius <= s.tuning.similar * s.prior[2]:
+            weight = sigma**2 / (sigma**2 + s.prior[1] ** 2)
+            y = (1 - weight) * last + weight * s.prior[0]
+        shift = 0.0 if covered else float(np.linalg.norm(y - last))
+        return self.found(step, y, shift, shrunk)

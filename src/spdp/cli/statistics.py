@@ -1,0 +1,156 @@
+"""``spdp mean`` and ``spdp stats …``: one command for each declared statistic."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import Field, asdict, dataclass, fields, replace
+from functools import partial
+from inspect import Parameter
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from spdp.cli import options
+from spdp.cli.commands import epilog, expanded, group
+from spdp.cli.options import Budget, Space
+from spdp.cli.output import Publication, present
+from spdp.cli.plan import plan
+from spdp.cli.records import Reader, read_covariates, read_labels
+from spdp.options import Adjacency, OnInvalid
+from spdp.statistics import STATISTICS, find
+from spdp.statistics.base import Statistic
+
+MEAN = "mean"  # its command is spdp mean, the others are below spdp stats
+LABELS = options.option(
+    "Class of each record: .npy, .npz, or text with one per line; --label-column names the array "
+    "of an .npz.",
+    metavar="FILE",
+)
+COVARIATES = options.option(
+    "Covariates of each record: .npy, or text with one line each.", default=..., metavar="FILE"
+)
+COLUMNS = {"label": ("labels", Path | None, LABELS), "x": ("covariates", Path, COVARIATES)}
+FILES = {"label": "--labels labels.txt", "x": "--covariates ages.npy"}
+
+
+@dataclass(frozen=True)
+class Work(options.Group):
+    """Options of every statistic: reading, adjacency, invalid records, output."""
+
+    reader: Reader
+    adjacency: Adjacency = options.ADJACENCY
+    on_invalid: OnInvalid = options.ON_INVALID
+    as_json: bool = options.JSON
+
+
+def example(statistic: Statistic) -> str:
+    """An example call of the statistic's command."""
+    name = statistic.name if statistic.name == MEAN else f"stats {statistic.name}"
+    words = [f"spdp {name} matrices.npy", *(FILES[column] for column in statistic.columns)]
+    words += [
+        f"{_flag(option)} {option.metadata['example']}"
+        for option in _own(statistic)
+        if option.metadata["example"] is not None
+    ]
+    epsilon = 1 if statistic.name == MEAN else 2
+    words.append(f"--epsilon {epsilon} --delta 1e-6 --eigenvalues 0.1 10")
+    return " ".join(words) + (" -o release --report" if statistic.name == MEAN else "")
+
+
+def _own(statistic: Statistic) -> list[Field[Any]]:
+    """Fields of a statistic that are options of its command."""
+    return [field for field in fields(statistic) if "help" in field.metadata]  # type: ignore[arg-type]
+
+
+def _flag(option: Field[Any]) -> str:
+    return str(option.metadata.get("flag", f"--{option.name.replace('_', '-')}"))
+
+
+def _parameter(field: Field[Any]) -> Parameter:
+    """A statistic's own option, as Typer reads it."""
+    told, default = field.metadata, field.default
+    kind = told["kind"]
+    if told.get("required"):
+        default = ...
+    elif default is None:
+        kind = kind | None
+    elif isinstance(kind, type):
+        default = kind(default)
+    more = {name: told[name] for name in ("metavar", "min") if name in told}
+    made = options.option(told["help"], _flag(field), default=default, **more)
+    return _keyword(field.name, kind, made)
+
+
+def _keyword(name: str, annotation: Any, default: Any = Parameter.empty) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def command_of(statistic: Statistic) -> Callable[..., None]:
+    """The command of a statistic, with the options that it declares."""
+    own = sorted(_own(statistic), key=lambda field: not field.metadata.get("required"))
+    mine = [_parameter(field) for field in own]
+    first = sum(p.default.default is ... for p in mine)  # required options
+    parameters = [
+        _keyword("data", list[Path], options.DATA),
+        *mine[:first],
+        _keyword("budget", Budget),
+        *(_keyword(*COLUMNS[column]) for column in statistic.columns),
+        *mine[first:],
+        _keyword("space", Space),
+        _keyword("publication", Publication),
+        _keyword("work", Work),
+    ]
+
+    def call(**values: Any) -> None:
+        run(statistic, values)
+
+    seen: Any = call
+    seen.__name__, seen.__doc__ = statistic.name, statistic.command
+    seen.__signature__ = inspect.Signature(parameters)
+    seen.example = example(statistic)
+    return expanded(call)
+
+
+def run(statistic: Statistic, values: dict[str, Any]) -> None:
+    """Release a statistic of the records in files: read, release, write, show."""
+    space, publication, work = values["space"], values["publication"], values["work"]
+    asked = type(statistic)(**{o.name: _parsed(o, values[o.name]) for o in _own(statistic)})
+    domain, account, reader = space.domain(), publication.account(), work.reader
+    target = replace(publication.output, names=asked.arrays())
+    labels, covariates = values.get("labels"), values.get("covariates")
+    read: Any = None
+    if labels is not None:  # --label-column then names an array of that file
+        read = partial(read_labels, labels, name=reader.label_column)
+        reader = replace(reader, label_column=None)
+    with target.prepared(), reader.opened(values["data"]) as (source, engine):
+        target.check_rows(source.k)
+        y = None if read is None else read(source.n)
+        x = None if covariates is None else read_covariates(covariates, source.n)
+        where = {"domain": domain, "metric": space.metric, "reference_point": space.point()}
+        how = {"engine": engine, "adjacency": work.adjacency, "on_invalid": work.on_invalid}
+        paid = {"ledger": account, "label": publication.name(values["data"])}
+        options: Any = where | how | paid | asdict(values["budget"])
+        release = asked.release(source, labels=y, covariates=x, **options)
+        written = target.write(release, account)
+    present(release, written, work.as_json)
+
+
+def _parsed(option: Field[Any], value: Any) -> Any:
+    parse = option.metadata.get("parse")
+    return value if parse is None or value is None else parse(value)
+
+
+def _stats() -> typer.Typer:
+    """``spdp stats``; older names of its commands still work, and are not listed."""
+    app = group(STATS_HELP)
+    for statistic in (find(name) for name in STATISTICS if name != MEAN):
+        command, shown = command_of(statistic), epilog(example(statistic))
+        app.command(statistic.name, epilog=shown)(command)
+        for alias in statistic.aliases:
+            app.command(alias, epilog=shown, hidden=True)(command)
+    app.command("plan", hidden=True)(expanded(plan))
+    return app
+
+
+STATS_HELP = "Release other statistics than the mean."
+mean, stats = command_of(find(MEAN)), _stats()

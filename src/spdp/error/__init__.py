@@ -1,0 +1,1 @@
+"""Laws of errors, and bounds on them."""

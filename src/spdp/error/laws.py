@@ -1,0 +1,300 @@
+"""Laws of squared errors: typed, as certificates state them, and their quantiles."""
+
+from abc import abstractmethod
+from functools import lru_cache
+from sys import float_info
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from scipy import optimize, special, stats
+
+from spdp.kernels.arrays import Array
+
+Frozen = Any  # a frozen SciPy distribution
+Dimension = Annotated[int, msgspec.Meta(ge=1)]
+Scale = Annotated[float, msgspec.Meta(ge=0)]
+
+LEVELS = (50, 90, 95, 99)  # of the quantiles that certificates state, in percent
+STATED = {"95%": 0.95, "99%": 0.99}  # levels of the bounds that they state
+LARGEST_JACOBI = 200.0  # beyond, the weights of SciPy's rule overflow
+NODES = 48  # of the quadrature in the stretched Laplace law: its error is below 1e-12
+
+
+class Law(msgspec.Struct, frozen=True, tag_field="family", forbid_unknown_fields=True):
+    """The law of a squared error, as plain numbers; ``family`` names it in JSON."""
+
+    def mean(self) -> float:
+        """Its expectation, without a SciPy distribution."""
+        raise NotImplementedError
+
+    def quantile(self, levels: Array) -> Array:
+        """Its quantiles, by a formula where there is one."""
+        return np.asarray(self.distribution().ppf(levels))
+
+    def distribution(self) -> Frozen:
+        """The frozen SciPy distribution."""
+        raise NotImplementedError
+
+
+class Chi2(Law, frozen=True, tag="chi2"):
+    """‖N‖² for N ~ N(0, scale·I_d), d = ``df``."""
+
+    df: Dimension
+    scale: Scale
+
+    def mean(self) -> float:
+        return self.scale * self.df
+
+    def quantile(self, levels: Array) -> Array:
+        return np.asarray(2.0 * special.gammaincinv(self.df / 2, levels) * self.scale)
+
+    def distribution(self) -> Frozen:
+        return stats.chi2(self.df, scale=self.scale)
+
+
+class GammaSquare(Law, frozen=True, tag="gamma-square"):
+    """R² for R ~ Gamma(d, √scale): the squared radius of the ℓ2 Laplace law on R^d."""
+
+    df: Dimension
+    scale: Scale
+
+    def mean(self) -> float:
+        return self.scale * self.df * (self.df + 1)
+
+    def quantile(self, levels: Array) -> Array:
+        return np.asarray(special.gammaincinv(self.df, levels) ** 2 * self.scale)
+
+    def distribution(self) -> Frozen:
+        return stats.gengamma(a=self.df, c=0.5, scale=self.scale)
+
+
+class WeightedChi2(Law, frozen=True, tag="weighted-chi2"):
+    """Σ w_j Z_j² for independent standard normal Z_j, w_j > 0."""
+
+    weights: tuple[float, ...]
+
+    def mean(self) -> float:
+        return float(np.sum(self.weights))
+
+    def distribution(self) -> Frozen:
+        weights = np.asarray(self.weights)
+        top = float(weights.max())
+        return _WeightedChi2(weights / top)(scale=top)
+
+
+class StretchedLaplace(Law, frozen=True, tag="stretched-laplace"):
+    """‖N − N'·a‖² for (N, N') of the ℓ2 Laplace law on R^(d+1), ‖a‖² = stretch.
+
+    In polar coordinates scale·R²·(1 − t + stretch·s), with R ~ Gamma(d + 1) and (s, t)
+    two squared coordinates of a uniform direction.
+    """
+
+    df: Dimension
+    scale: Scale
+    stretch: Scale
+
+    def mean(self) -> float:
+        return self.scale * (self.df + 2) * (self.df + self.stretch)
+
+    def distribution(self) -> Frozen:
+        return _StretchedLaplace(self.df, self.stretch)(scale=self.scale)
+
+
+AnyLaw = Chi2 | GammaSquare | WeightedChi2 | StretchedLaplace
+
+
+def law_of(spec: Any) -> AnyLaw:
+    """The law that plain data describe."""
+    law: AnyLaw = msgspec.convert(spec, AnyLaw)
+    return law
+
+
+def weighted_chi2(weights: Array) -> AnyLaw:
+    """Σ w_j Z_j²; the plain χ² law where all weights are equal."""
+    w = np.asarray(weights, dtype=np.float64)
+    if np.ptp(w) <= 1e-12 * w.max():
+        return Chi2(len(w), float(w.max()))
+    return WeightedChi2(tuple(w.tolist()))
+
+
+def mean_law(laplace: bool, d: int, unit: float, stretch: float) -> AnyLaw:
+    """‖N − N'·a‖² of a noisy mean.
+
+    N has variance (or squared scale) ``unit`` a coordinate. N' is the noise of its
+    noisy count, ‖a‖² = stretch; stretch = 0 where the count is public.
+    """
+    if laplace:
+        return StretchedLaplace(d, unit, stretch) if stretch else GammaSquare(d, unit)
+    if not stretch:
+        return Chi2(d, unit)
+    return weighted_chi2(unit * np.append(1.0 + stretch, np.ones(d - 1)))
+
+
+def chi2_tail(square: float, freedom: float) -> float:
+    """Probability beyond a value; where it underflows, the smallest normal double."""
+    return max(float(special.chdtrc(freedom, square)), float_info.min)
+
+
+def quantiles(law: AnyLaw) -> dict[str, float]:
+    """The quantiles every certificate states."""
+    if isinstance(law, WeightedChi2):
+        return _quantiles(law)
+    unit = _unit_quantiles(type(law), law.df, getattr(law, "stretch", None))
+    return {level: value * law.scale for level, value in unit.items()}
+
+
+@lru_cache(maxsize=256)
+def _unit_quantiles(kind: Any, df: int, stretch: float | None) -> dict[str, float]:
+    return _quantiles(kind(df, 1.0, *([] if stretch is None else [stretch])))
+
+
+def _quantiles(law: AnyLaw) -> dict[str, float]:
+    values = law.quantile(np.array(LEVELS) / 100)
+    return {f"{level}%": float(value) for level, value in zip(LEVELS, values, strict=True)}
+
+
+class _Inverted(stats.rv_continuous):  # type: ignore[misc]
+    """A law on [0, reach] given by its distribution function, inverted by bisection."""
+
+    reach: float
+
+    @abstractmethod
+    def _below(self, x: Array) -> Array:
+        """The distribution function at points (m,)."""
+
+    def _cdf(self, x: Array) -> Array:
+        return self._below(np.minimum(x, self.reach).ravel()).reshape(np.shape(x))
+
+    def _ppf(self, p: Array) -> Array:
+        def root(q: float) -> float:
+            def missing(x: float) -> float:
+                return float(self._below(np.array([x]))[0] - q)
+
+            return float(optimize.brentq(missing, 0.0, self.reach, rtol=1e-9))
+
+        return np.asarray(np.vectorize(root, otypes=[np.float64])(p))
+
+
+class _Waves:
+    """Σ w_j Z_j² with max w = 1, by inversion of the characteristic function.
+
+    F(x) = 1/2 − Σ_j Im[e^(−i t_j x) φ(t_j)] / (π(j + 1/2)) at t_j = (j + 1/2)·h (Davies
+    1980). The step h puts the aliases of F beyond 30 standard deviations, where the
+    tail is below 1e-10.
+    """
+
+    def __init__(self, weights: Array, accuracy: float) -> None:
+        self._weights = weights
+        self.reach = float(weights.sum() + 30.0 * np.sqrt(2.0 * (weights**2).sum()))
+        step = np.pi / (2.0 * self.reach)
+        terms = 1 << 8
+        least = np.log(accuracy)
+        while terms < 1 << 13 and self._log_modulus(terms * step) - np.log(terms) > least:
+            terms *= 2
+        j = np.arange(terms) + 0.5
+        self._t = j * step
+        phase = np.zeros(terms)
+        log_modulus = np.zeros(terms)
+        for w in weights:
+            phase += 0.5 * np.arctan(2.0 * w * self._t)
+            log_modulus -= 0.25 * np.log1p((2.0 * w * self._t) ** 2)
+        self._phase = phase
+        self._factor = np.exp(log_modulus) / (np.pi * j)
+
+    def _log_modulus(self, t: float) -> float:
+        return float(-0.25 * np.log1p((2.0 * self._weights * t) ** 2).sum())
+
+    def below(self, x: Array) -> Array:
+        """F at points (m,)."""
+        waves = np.sin(self._phase - self._t * x[:, None]) @ self._factor
+        return np.asarray(np.clip(0.5 - waves, 0.0, 1.0))
+
+    def below_evenly(self, x: Array) -> Array:
+        """F at evenly spaced points: waves turn by the same angle each time."""
+        wave = np.exp(1j * (self._phase - self._t * x[0]))
+        turn = np.exp(-1j * (self._t * (x[1] - x[0])))
+        waves = np.empty(len(x))
+        for i in range(len(x)):
+            waves[i] = wave.imag @ self._factor
+            wave *= turn
+        return np.asarray(np.clip(0.5 - waves, 0.0, 1.0))
+
+
+class _WeightedChi2(_Inverted):
+    """The law of Σ w_j Z_j² with max w = 1."""
+
+    def __init__(self, weights: Array, accuracy: float = 1e-10) -> None:
+        super().__init__(a=0.0, name="weighted_chi2")
+        self._weights, self._accuracy = weights, accuracy
+        self._waves = _Waves(weights, accuracy)
+        self.reach = self._waves.reach
+
+    def _below(self, x: Array) -> Array:
+        return self._waves.below(x)
+
+    def _updated_ctor_param(self) -> dict[str, Any]:
+        # what SciPy needs to freeze a copy
+        return {"weights": self._weights, "accuracy": self._accuracy}
+
+    def _stats(self) -> tuple[float, float, None, None]:
+        w = self._weights
+        return float(w.sum()), float(2.0 * (w * w).sum()), None, None
+
+    def _rvs(self, size: Any = None, random_state: Any = None) -> Array:
+        shape = () if size is None else tuple(np.atleast_1d(size))
+        normal = random_state.standard_normal((*shape, len(self._weights)))
+        return np.asarray((self._weights * normal**2).sum(-1))
+
+
+class _StretchedLaplace(_Inverted):
+    """R²·(1 − t + stretch·s): Gauss–Jacobi quadrature over the direction, exact in R.
+
+    (s, t, rest) ~ Dirichlet(1/2, 1/2, (d − 1)/2): s ~ Beta(1/2, d/2), and t is a share
+    of 1 − s that is Beta(1/2, (d − 1)/2), or all of it when d = 1.
+    """
+
+    def __init__(self, d: int, stretch: float) -> None:
+        super().__init__(a=0.0, name="stretched_laplace")
+        self._d, self._stretch = d, stretch
+        s, mass = _beta_rule(0.5, 0.5 * d)
+        share, part = (np.ones(1), np.ones(1)) if d == 1 else _beta_rule(0.5, 0.5 * (d - 1))
+        t = share[None, :] * (1.0 - s)[:, None]
+        self._factor = (1.0 - t + stretch * s[:, None]).ravel()
+        self._mass = (mass[:, None] * part[None, :]).ravel()
+        top = float(self._factor.max())
+        self.reach = top * float(special.gammaincinv(d + 1, 1.0 - 1e-15)) ** 2
+
+    def _updated_ctor_param(self) -> dict[str, Any]:
+        return {"d": self._d, "stretch": self._stretch}
+
+    def _below(self, x: Array) -> Array:
+        radius = np.sqrt(x[:, None] / np.maximum(self._factor, 1e-300))
+        return np.asarray(special.gammainc(self._d + 1, radius) @ self._mass)
+
+    def _stats(self) -> tuple[float, None, None, None]:
+        return float((self._d + 2) * (self._d + self._stretch)), None, None, None
+
+    def _rvs(self, size: Any = None, random_state: Any = None) -> Array:
+        shape = () if size is None else tuple(np.atleast_1d(size))
+        u = random_state.standard_normal((*shape, self._d + 1)) ** 2
+        u /= u.sum(-1, keepdims=True)
+        radius = random_state.gamma(self._d + 1, size=shape)
+        return np.asarray(radius**2 * (1.0 - u[..., 1] + self._stretch * u[..., 0]))
+
+
+@lru_cache(maxsize=64)
+def _beta_rule(a: float, b: float) -> tuple[Array, Array]:
+    """Nodes and masses of a Gauss rule for Beta(a, b)."""
+    if b > LARGEST_JACOBI:  # Beta(a, b) is near Gamma(a)/b, as b grows
+        x, w = special.roots_genlaguerre(NODES, a - 1.0)
+        return x / (b + a - 1.0 + x), w / w.sum()
+    x, w = special.roots_jacobi(NODES, b - 1.0, a - 1.0)
+    return 0.5 * (1.0 + x), w / w.sum()
+
+
+def weighted_tails(weights: Array, squares: Array, accuracy: float) -> Array:
+    """P(Σ w_j Z_j² > x) at evenly spaced x, rounded up by twice the accuracy."""
+    top = float(weights.max())
+    below = _Waves(weights / top, accuracy).below_evenly(squares / top)
+    return np.asarray(1.0 - below + 2.0 * accuracy)

@@ -1,0 +1,193 @@
+"""The contents of a ledger: budget, acts, entries, results; checked when read.
+
+*Enforced.* A book that is opened has a ledger's tables and no others; every number lies
+in its range, a pure release costs no less than its ε says, and budget, acts and entries
+have the checksum stored with them. Results have one each, checked when they are read.
+Whatever fails is a :class:`LedgerError`.
+
+*Assumed.* Checksums (SHA-256, without a key) detect accidents and naive edits, not
+somebody who computes them anew.
+"""
+
+import hashlib
+import math
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spdp.errors import LedgerError
+from spdp.ledger.identity import Owner
+from spdp.privacy.budget import pure_mu_estimate
+
+TABLES = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
+SCHEMA = tuple(statement.strip() for statement in TABLES.split(";")[:-1])
+
+
+class Terms(NamedTuple):
+    """The budget, when it was created, and the fingerprint of its data."""
+
+    epsilon: float
+    delta: float
+    created: str
+    fingerprint: str | None
+
+
+class Entry(NamedTuple):
+    """What one release cost; never changed."""
+
+    id: int
+    created: str
+    label: str | None
+    mechanism: str
+    mu: float
+    pure: float | None
+    unit: str | None  # the unit of privacy; None for a stated summary
+
+
+class Result(NamedTuple):
+    """What became of an entry, who holds it, and the hash of that holder's token."""
+
+    id: int
+    state: str
+    origin: str
+    pid: int
+    started: int | None
+    claim: str
+    value: str | None
+    certificate: str | None
+
+    @property
+    def owner(self) -> Owner:
+        """The process that paid."""
+        return Owner(self.origin, self.pid, self.started)
+
+
+class Book:
+    """An open ledger: its checked contents, and the changes that can be made."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path, thorough: bool, failed: str) -> None:
+        self._db, self._path, self._failed = db, path, failed
+        if thorough and (found := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+            raise self.damaged(found)
+        tables = db.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
+        if tables != [(statement,) for statement in SCHEMA]:
+            raise self.damaged("its tables are not those of a ledger")
+        budgets = db.execute("SELECT * FROM budget").fetchall()
+        if len(budgets) != 1:
+            raise self.damaged(f"it has {len(budgets)} budgets")
+        self.terms = Terms(*budgets[0][1:-1])
+        self.acts = db.execute("SELECT * FROM acts ORDER BY id").fetchall()
+        self._rows = db.execute("SELECT * FROM entries ORDER BY id").fetchall()
+        self._sum = checksum(self.terms, self.acts, self._rows)
+        self._check_ranges()
+        if self._sum.hexdigest() != budgets[0][-1]:
+            raise self.damaged("its checksum does not agree with its entries")
+
+    def damaged(self, what: str) -> LedgerError:
+        """The error for a file that is not as it was written."""
+        return LedgerError(
+            f"{self._path}: damaged or edited ({what}); {self._failed}, and nothing can be "
+            "released until a copy that has every entry takes its place"
+        )
+
+    def _check_ranges(self) -> None:
+        """Check that costs are numbers that can be added up, whoever wrote them."""
+        epsilon, delta, *_ = self.terms
+        if not (_is_positive(epsilon) and type(delta) is float and 0 <= delta < 1):
+            raise self.damaged(f"its budget is epsilon = {epsilon!r}, delta = {delta!r}")
+        for place, entry in enumerate(self._rows, start=1):
+            number, *_, mu, pure, _ = entry
+            if number != place:
+                raise self.damaged(f"entry {place} is missing")
+            if not (_is_positive(mu) and (pure is None or _is_positive(pure))):
+                raise self.damaged(f"entry {place} costs mu = {mu!r}, epsilon = {pure!r}")
+        pure_rows = [row for row in self._rows if row[5] is not None]
+        if pure_rows:
+            least = pure_mu_estimate([row[5] for row in pure_rows]) * (1 - 1e-12)
+            for row, mu in zip(pure_rows, least, strict=True):
+                if row[4] < mu:
+                    raise self.damaged(f"entry {row[0]} costs less than its epsilon")
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All entries, oldest first."""
+        return [Entry(*row) for row in self._rows]
+
+    @property
+    def costs(self) -> tuple[list[float], list[float | None]]:
+        """μ of every entry, and the ε of the pure ones."""
+        return [row[4] for row in self._rows], [row[5] for row in self._rows]
+
+    @property
+    def unit(self) -> str | None:
+        """The unit of privacy of its entries; None while no entry states one."""
+        return next((row[6] for row in self._rows if row[6] is not None), None)
+
+    def pay(
+        self,
+        mechanism: str,
+        label: str | None,
+        mu: float,
+        pure: float | None,
+        unit: str | None,
+        claim: str,
+    ) -> int:
+        """Add an entry, pending, and return its number."""
+        last = self._rows[-1][1] if self._rows else ""
+        # clocks may differ; the order is that of the numbers
+        entry = Entry(len(self._rows) + 1, max(now(), last), label, mechanism, mu, pure, unit)
+        self._sum.update(_text(entry))
+        self._db.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", entry)
+        self._db.execute("UPDATE budget SET checksum = ?", (self._sum.hexdigest(),))
+        self.conclude(Result(entry.id, "pending", *Owner.current(), claim, None, None))
+        return entry.id
+
+    def agree(self, terms: Terms, what: str) -> None:
+        """Change the terms: an act of its own, recorded in words."""
+        act = (len(self.acts) + 1, now(), what)
+        self._db.execute("INSERT INTO acts VALUES (?, ?, ?)", act)
+        total = checksum(terms, [*self.acts, act], self._rows).hexdigest()
+        self._db.execute(
+            "UPDATE budget SET epsilon = ?, delta = ?, created = ?, fingerprint = ?, checksum = ?",
+            (*terms, total),
+        )
+
+    def results(self, where: str = "TRUE", *values: Any) -> list[Result]:
+        """What became of the entries, in their order, checked."""
+        rows = self._db.execute(f"SELECT * FROM results WHERE {where} ORDER BY id", values)
+        results = []
+        for *row, stored in rows:
+            result = Result(*row)
+            if checksum(result).hexdigest() != stored:
+                raise self.damaged(f"the result of entry {result.id}")
+            results.append(result)
+        return results
+
+    def conclude(self, result: Result) -> None:
+        """Record what became of an entry."""
+        row = (*result, checksum(result).hexdigest())
+        self._db.execute("REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def now() -> str:
+    """The time as it is written into a ledger."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def checksum(first: tuple[Any, ...], *lists: list[Any]) -> Any:
+    """SHA-256 of rows, to which more may be added."""
+    total = hashlib.sha256(_text(first))
+    for rows in lists:
+        for row in rows:
+            total.update(_text(row))
+    return total
+
+
+def _text(row: tuple[Any, ...]) -> bytes:
+    """A row in characters that no locale or Python version writes in another way."""
+    return ascii(tuple(row)).encode()
+
+
+def _is_positive(number: Any) -> bool:
+    return type(number) is float and 0 < number < math.inf

@@ -1,0 +1,333 @@
+"""The certificate of a release: one versioned, typed object, derived from facts.
+
+:class:`Facts` are public and released numbers that do not follow from others; a
+:class:`Certificate` has them and all that is derived from them (:func:`derive`).
+
+*Enforced.* Facts come from an account, whose steps hold released values only, and from
+public numbers; no function of the records is among them. A seeded result is a
+simulation and is certified as not private.
+"""
+
+import platform
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from importlib import import_module
+from importlib.metadata import version
+from math import sqrt
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+
+from spdp.charts import Chart, chart_of
+from spdp.domain.base import Space
+from spdp.domain.sets import domain_of
+from spdp.error.bound import Bound, Count
+from spdp.error.laws import STATED, AnyLaw, quantiles
+from spdp.errors import DataError
+from spdp.kernels.base import RECORD_NORM
+from spdp.options import Adjacency
+from spdp.privacy.budget import Budget, sqrt_upward
+
+SCHEMA: Literal[4] = 4
+POPULATION = (
+    "the {distance} Fréchet mean of the population, each {unit} clipped to the domain; assumed: "
+    "{unit}s drawn independently, and enough of them for the normal limit"
+)
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Outside(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Private estimate of the share of records at the domain's edge, and its noise."""
+
+    share: float
+    sd: float
+
+
+class OtherBound(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A bound on the distance to a target other than the certificate's estimand."""
+
+    at_95: float = msgspec.field(name="95%")
+    at_99: float = msgspec.field(name="99%")
+    parts: Bound
+    estimand: str
+    reach: float | None = None
+
+    @classmethod
+    def of(cls, bound: Bound, estimand: str, reach: float | None = None) -> "OtherBound":
+        """The bound for a target, from its parts."""
+        at_95, at_99 = bound.stated().values()
+        return cls(at_95=at_95, at_99=at_99, parts=bound, estimand=estimand, reach=reach)
+
+
+@lru_cache(maxsize=1)
+def made_with() -> dict[str, str]:
+    """Versions of the software that makes a release."""
+    return {
+        "spdp": version("spdp"),
+        "numpy": np.__version__,
+        "opendp": version("opendp"),
+        "python": platform.python_version(),
+    }
+
+
+def now() -> str:
+    """The current time, as certificates state it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class Facts(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """What a release states, and the objects that these numbers describe."""
+
+    schema: Literal[4] = 4
+    statistic: str
+    method: Literal["oneshot", "adaptive"] | None  # None for a stated summary
+    calibration: Literal["analytic", "classical", "laplace"]
+    epsilon: float
+    delta: float
+    adjacency: str
+    unit: Literal["record", "voxel", "person"] | None  # whose data are protected
+    metric: str
+    reference_point: list[Any] | None = None  # public matrix that records are whitened by
+    k: Positive
+    parts: Positive | None = None  # matrices of one record
+    domain: dict[str, Any] | None = None
+    n: Positive | None = None
+    max_records: Positive | None = None  # that count of one person
+    arrays: dict[str, list[int]] = {}  # names and shapes of what is released, the value first
+    error_bound_parts: Bound | None = None  # of a bound that is not a quantile of a law
+    error_bound_within: OtherBound | None = None  # a sharper one, for another target
+    error_bound_population: OtherBound | None = None  # for the population's mean
+    sensitivity: float = 0.0  # a fact for a stated summary only; else derived
+    steps: list[Any]
+    reference: str | None = None  # digest of the public reference that was offered
+    seed: int | str | None = None
+    versions: dict[str, str] = msgspec.field(default_factory=made_with)
+    created: str = msgspec.field(default_factory=now)
+
+    @cached_property
+    def declaration(self) -> Any:
+        """What its statistic declares."""
+        return import_module("spdp.statistics").find(self.statistic)
+
+    @cached_property
+    def budget(self) -> Budget:
+        """The privacy budget of the release."""
+        if self.calibration == "laplace":
+            return Budget.pure(self.epsilon)
+        return Budget.gaussian(self.epsilon, self.delta, self.calibration)
+
+    @cached_property
+    def chart(self) -> Chart:
+        return chart_of(self.metric, self.reference_point, self.parts)
+
+    @cached_property
+    def space(self) -> Space:
+        """Chart and public domain."""
+        return Space.of(self.chart, domain_of(self.domain), self.k)
+
+    @cached_property
+    def d(self) -> int:
+        return self.chart.dimension(self.k)
+
+    @property
+    def public(self) -> bool:
+        """Whether the number of records is public."""
+        return self.adjacency == Adjacency.REPLACE_ONE
+
+    @property
+    def searched(self) -> bool:
+        """Whether a private search came first."""
+        return self.method == "adaptive"
+
+    @property
+    def bound(self) -> Bound | None:
+        return self.error_bound_parts
+
+    @property
+    def within(self) -> Bound | None:
+        other = self.error_bound_within
+        return None if other is None else other.parts
+
+    @property
+    def population(self) -> Bound | None:
+        other = self.error_bound_population
+        return None if other is None else other.parts
+
+    @cached_property
+    def answers(self) -> list[Any]:
+        """The steps, each as an object of its class."""
+        kinds = self.declaration.kinds(self.method)
+        if not self.steps:
+            raise DataError("a release must have steps")
+        try:
+            return [
+                msgspec.convert(step, kinds[step["step"]]) if isinstance(step, dict) else step
+                for step in self.steps
+            ]
+        except (LookupError, msgspec.ValidationError) as error:
+            raise DataError(f"a step that this statistic does not know: {error}") from None
+
+    @property
+    def last(self) -> Any:
+        """The step whose answer is released."""
+        return self.answers[-1]
+
+    def step(self, name: str) -> Any:
+        """The last step of a name, or None."""
+        found = [step for step in self.answers if step.step == name]
+        return found[-1] if found else None
+
+    @cached_property
+    def noisy_count(self) -> Any:
+        """The last step that released a number of records, or None."""
+        noisy = [step for step in self.answers if getattr(step, "n_estimate", None) is not None]
+        return noisy[-1] if noisy else None
+
+    @cached_property
+    def count(self) -> Count:
+        """Number of records and, if it is private, the sd of its noise."""
+        count: Count = self.declaration.count(self)
+        return count
+
+    @cached_property
+    def queries(self) -> dict[str, Any]:
+        """A query of each kind that a step may ask."""
+        queries: dict[str, Any] = self.declaration.queries(self)
+        return queries
+
+    @cached_property
+    def unit_step(self) -> float:
+        """Length of one lattice unit of the last answer."""
+        return float(self.declaration.size(self) / RECORD_NORM)
+
+    @cached_property
+    def noise_scale(self) -> float:
+        """Scale of the last noise, in the metric's distance."""
+        return float(self.declaration.sigma(self))
+
+
+class Certificate(Facts, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """What a release guarantees, what it estimates, and how far off it may be."""
+
+    private: bool
+    float_safe: bool
+    mechanism: str
+    mu: float | None
+    estimand: str  # what the value estimates, in words
+    distance: str  # the distance that errors are measured in
+    error_statement: str  # what the law of the error, or its bound, covers
+    error_bound: dict[str, float] | None  # by the least probability that the error is below
+    n_estimate: float | None
+    sigma: float
+    lattice_step: float
+    expected_squared_error: float | None  # where the law of the error is known
+    squared_error_quantiles: dict[str, float] | None
+    squared_error_law: AnyLaw | None
+    outside: Outside | None  # share of records at the domain's edge
+
+    @classmethod
+    def read(cls, content: Any) -> "Certificate":
+        """The certificate that plain data hold, or an error that says what is wrong."""
+        if not isinstance(content, dict):
+            raise DataError("a certificate is a JSON object")
+        if content.get("schema") != SCHEMA:
+            raise DataError(
+                f"its certificate has schema {content.get('schema')!r}; this spdp reads {SCHEMA}"
+            )
+        missing = {field.encode_name for field in msgspec.structs.fields(cls)} - content.keys()
+        if missing:
+            raise DataError(f"its certificate lacks field {sorted(missing)[0]!r}")
+        if None not in (content["squared_error_law"], content["error_bound_parts"]):
+            raise DataError("its certificate states two errors: a law, and the parts of a bound")
+        try:
+            return msgspec.convert(content, cls)
+        except (msgspec.ValidationError, OverflowError) as error:
+            raise DataError(f"its certificate cannot be read: {error}") from None
+
+
+def derive(facts: Facts) -> Certificate:
+    """The certificate of facts, with every field that follows from them."""
+    own = {name: getattr(facts, name) for name in Facts.__struct_fields__}
+    return Certificate(**own | derived(facts))
+
+
+def derived(facts: Facts) -> dict[str, Any]:
+    """The fields that follow from others."""
+    f, declaration = facts, facts.declaration
+    private = f.seed is None
+    return {
+        "epsilon": f.budget.epsilon,
+        "delta": f.budget.delta,
+        "private": private,
+        "float_safe": private,
+        "mechanism": declaration.noise_name(f),
+        "mu": mu_spent(f),
+        "estimand": declaration.estimand(f),
+        "distance": declaration.distance(f),
+        "error_statement": declaration.statement(f),
+        "error_bound_within": _within(f),
+        "error_bound_population": _population(f),
+        "n_estimate": _n_estimate(f),
+        "arrays": declaration.shapes(f),
+        "sensitivity": declaration.sensitivity(f),
+        "sigma": f.noise_scale,
+        "lattice_step": f.unit_step,
+        "outside": _outside(f),
+        **_error(f),
+    }
+
+
+def mu_spent(facts: Facts) -> float | None:
+    """√Σ μᵢ² of all steps, rounded up; None for Laplace noise."""
+    if facts.budget.mu is None:
+        return None
+    mus = [step.mu for step in facts.answers]
+    if None in mus:
+        raise DataError("a step of Gaussian noise has no price")
+    if len(mus) == 1:
+        return float(mus[0])
+    return sqrt_upward(sum((Fraction(mu) ** 2 for mu in mus), Fraction(0)))
+
+
+def _error(f: Facts) -> dict[str, Any]:
+    """What is stated of the error: a law or a bound made of parts, never both."""
+    law = None if f.bound is not None else f.declaration.law(f)
+    squares = None if law is None else quantiles(law)
+    bound = None if f.bound is None else f.bound.stated()
+    if squares is not None:
+        bound = {level: sqrt(squares[level]) for level in STATED}
+    return {
+        "error_bound": bound,
+        "expected_squared_error": None if law is None else law.mean(),
+        "squared_error_quantiles": squares,
+        "squared_error_law": law,
+    }
+
+
+def _within(f: Facts) -> OtherBound | None:
+    if f.within is None:
+        return None
+    return OtherBound.of(f.within, *f.declaration.within_target(f))
+
+
+def _population(f: Facts) -> OtherBound | None:
+    if f.population is None:
+        return None
+    return OtherBound.of(
+        f.population, POPULATION.format(distance=f.declaration.distance(f), unit=f.unit)
+    )
+
+
+def _n_estimate(f: Facts) -> float | None:
+    """The noisy number that sums were divided by, if it was not the public one."""
+    noisy = not f.public or f.noisy_count is not None
+    return f.count.value if f.method is not None and noisy else None
+
+
+def _outside(f: Facts) -> Outside | None:
+    edge = f.step("edge")
+    return None if edge is None else Outside(edge.share, edge.sd)

@@ -1,0 +1,265 @@
+"""What a statistic declares of its releases.
+
+What it releases, in which steps, what it estimates and what is known of its error.
+Certificates are derived from it (:func:`.certificate.derive`), verified by deriving
+them again (:mod:`.verify`), summarised in words (:mod:`.summary`) and drawn. Statistics
+are declared in :mod:`spdp.statistics`, which imports this package and is found by name.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from math import sqrt
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spdp.error.bound import Bound, Count
+from spdp.error.laws import AnyLaw
+from spdp.errors import DataError, NotReleased
+from spdp.options import Unit
+from spdp.privacy.account import NAMES, Step
+from spdp.queries import Query
+from spdp.release.certificate import Facts
+from spdp.rendering.pictures import Panel, everything
+
+Values = Mapping[str, NDArray[Any]]
+
+# Forms of an error: the law of its square, a bound made of parts, or nothing.
+LAW, PARTS, NONE = "law", "parts", "none"
+NEVER, MAY, MUST = "never", "may", "must"  # whether a further bound is stated
+
+# Kinds of arrays: one or several matrices (k, k) or (parts, k, k); other arrays by the
+# lengths of their axes, such as "d", "classes" or 3.
+MATRIX, MATRICES = "matrix", "matrices"
+Kind = str | tuple[str | int, ...]
+
+UNITS: dict[str, str] = {
+    Unit.RECORD: "the records",
+    Unit.VOXEL: "the voxels",
+    Unit.PERSON: "the persons, a person being the mean of their records",
+}
+WEIGHTED = "the records, at most {most} of a person's counted"
+CLASS_PERSONS = (
+    "the persons, a person being the mean of their records there and counting in each class by "
+    "the share of their records that lie in it"
+)
+
+
+MOVED = (
+    "the noise, and how far the value was moved to be a positive definite matrix of float64 numbers"
+)
+
+
+class Check(NamedTuple):
+    """One thing that was verified."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class Declaration:
+    """What a statistic declares of its releases.
+
+    Attributes
+    ----------
+    name : str
+        What certificates, plans and the command line call it.
+    title : str
+        For a heading that goes on: "Private {title} of 3×3 matrices".
+    of : str
+        What the error is measured from, in words.
+    target : str
+        Template of what it estimates, with {distance} and {units}.
+    releases : dict
+        Names of the arrays and their kinds, the value first.
+    steps : dict
+        Class of each step, by the step's name: what is released of its answer.
+    forms : dict
+        How the error may be stated, by method.
+    within, population : "never", "may" or "must"
+        Whether a bound for another target, or for the population's mean, is stated.
+    averaged : int
+        Number of last answers that are averaged.
+    by_class : bool
+        Whether a person may count in several classes.
+    counts_moves : bool
+        Whether its bound counts how far float64 numbers moved the value.
+    bounds_means : bool
+        Whether its bound is on a mean, or several.
+    stated : tuple
+        Fields of certificates that it may fill and others may not.
+    samples : bool
+        Whether synthetic records can be drawn from what it releases.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    of: ClassVar[str] = "this matrix"
+    target: ClassVar[str]
+    releases: ClassVar[dict[str, Kind]]
+    steps: ClassVar[dict[str, type[Step]]] = {}
+    forms: ClassVar[dict[str | None, tuple[str, ...]]] = {"adaptive": (PARTS,)}
+    within: ClassVar[str] = NEVER
+    population: ClassVar[str] = NEVER
+    averaged: ClassVar[int] = 1
+    by_class: ClassVar[bool] = False
+    counts_moves: ClassVar[bool] = False
+    bounds_means: ClassVar[bool] = False
+    samples: ClassVar[bool] = False
+    stated: ClassVar[tuple[str, ...]] = ()
+
+    # --- derived fields
+
+    def kinds(self, method: str | None) -> dict[str, type[Step]]:
+        """Classes of the steps of a method: what they release of their answers."""
+        return self.steps
+
+    def queries(self, facts: Facts) -> dict[str, Query[Any]]:
+        """A query of each kind that a step may ask, for its sensitivity."""
+        raise NotImplementedError
+
+    def units(self, facts: Facts) -> str:
+        """The records or persons that count, in words."""
+        if facts.max_records is not None:
+            return WEIGHTED.format(most=facts.max_records)
+        if self.by_class and facts.unit == "person":
+            return CLASS_PERSONS
+        return UNITS.get(facts.unit or "", UNITS[Unit.RECORD])
+
+    def estimand(self, facts: Facts) -> str:
+        """What is estimated, in words."""
+        return self.target.format(distance=facts.chart.distance, units=self.units(facts))
+
+    def bounded(self, facts: Facts) -> str:
+        """What the error bound is a distance to, in words."""
+        return self.estimand(facts)
+
+    def statement(self, facts: Facts) -> str:
+        """What is known of the error, in words."""
+        raise NotImplementedError
+
+    def noise_name(self, facts: Facts) -> str:
+        """Name of the noise."""
+        return NAMES[facts.budget.noise]
+
+    def distance(self, facts: Facts) -> str:
+        """Name of the distance that errors are measured in."""
+        return facts.chart.distance
+
+    def axes(self, facts: Facts) -> dict[str, int]:
+        """Lengths of further axes, by their names in ``releases``."""
+        return {}
+
+    def shapes(self, facts: Facts) -> dict[str, list[int]]:
+        """Names and shapes of what is released."""
+        record = [*([] if facts.parts is None else [facts.parts]), facts.k, facts.k]
+        axes = {"d": facts.d, **self.axes(facts)}
+        shapes: dict[str, list[int]] = {}
+        for name, kind in self.releases.items():
+            if kind == MATRIX:
+                shapes[name] = record
+            elif kind == MATRICES:
+                shapes[name] = [axes["classes"], *record]
+            else:
+                shapes[name] = [axes[a] if isinstance(a, str) else a for a in kind]
+        return shapes
+
+    def size(self, facts: Facts) -> float:
+        """Length of 2³⁰ lattice steps of the last answer: the radius it clips to."""
+        told = getattr(facts.last, "radius", None)
+        return float(facts.space.region.radius if told is None else told)
+
+    def count(self, facts: Facts) -> Count:
+        """The number that sums are divided by: the last noisy, or the public one."""
+        noisy = facts.noisy_count
+        if noisy is not None:
+            return Count(float(noisy.n_estimate), getattr(noisy, "count_sd", None) or 0.0)
+        if facts.n is None:
+            raise DataError("no number of records is stated, public or noisy")
+        return Count(float(facts.n))
+
+    def sigma(self, facts: Facts) -> float:
+        """Scale of the noise in what is released."""
+        root = sqrt(self.averaged)
+        return float(facts.last.scale * facts.unit_step / facts.count.value / root)
+
+    def sensitivity(self, facts: Facts) -> float:
+        """How far one record can move the last answer."""
+        return float(facts.last.sensitivity * facts.unit_step / facts.count.value)
+
+    def law(self, facts: Facts) -> AnyLaw | None:
+        """The law of the squared error, where it is known."""
+        return None
+
+    def within_target(self, facts: Facts) -> tuple[str, float | None]:
+        """Target, and reach, of the bound for another target."""
+        raise NotImplementedError
+
+    # --- verification
+
+    def expected_bound(self, facts: Facts) -> Bound | None:
+        """The bound that follows from steps, given the parts that do not."""
+        return facts.bound
+
+    def check(self, facts: Facts) -> Iterator[Check]:
+        """Checks of inequalities, and of fields that do not follow from others."""
+        yield from ()
+
+    def check_values(self, facts: Facts, values: Values) -> Iterator[Check]:
+        """Checks of the released numbers."""
+        yield from ()
+
+    # --- words and pictures, from what was released alone
+
+    any_mean: ClassVar[str] = "any mean"  # what the domain's centre is compared with
+
+    def heading(self, facts: Facts) -> str:
+        """What a release is, and of what size its matrices are."""
+        return f"{self.title} of {facts.k}×{facts.k} matrices"
+
+    def rows(self, facts: Facts) -> dict[str, str]:
+        """Further facts of this statistic, for tables."""
+        return {}
+
+    def meaning(self, facts: Facts) -> str | None:
+        """What the bound is worth, in other terms than the domain's radius."""
+        return None
+
+    def bounded_means(self, facts: Facts) -> int:
+        """Number of means that the bound covers together."""
+        return 1
+
+    def panels(self, facts: Facts, values: Values) -> list[Panel]:
+        """The pictures of a release, the main one first."""
+        return everything(values)
+
+    def sampled(self, facts: Facts, values: Values) -> "Sampled":
+        """What synthetic records are drawn from; an error if it was not released."""
+        names = functions(lambda other: other.samples)
+        raise NotReleased(f"synthetic records need a released covariance: use {names}")
+
+    @property
+    def matrices(self) -> str:
+        """Name of the matrices released."""
+        return next(name for name, kind in self.releases.items() if kind in (MATRIX, MATRICES))
+
+
+class Sampled(NamedTuple):
+    """Mean(s) and covariance that synthetic records are drawn from.
+
+    ``root`` is L with LLᵀ the covariance; ``classes`` and ``counts`` where there is a
+    mean for each class.
+    """
+
+    means: NDArray[Any]
+    root: NDArray[np.float64]
+    classes: list[Any] | None = None
+    counts: NDArray[np.float64] | None = None
+
+
+def functions(having: Callable[[Declaration], bool]) -> str:
+    """Names of the functions of statistics that meet a condition, for a message."""
+    every: Any = import_module("spdp.statistics").every
+    return " or ".join(f"private_{s.name.replace('-', '_')}" for s in every() if having(s))

@@ -1,0 +1,169 @@
+"""The page of a release, its card in a notebook, and its picture.
+
+All of them are computed from the released values and their certificate; a page may also
+cite the ledger's entry.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from html import unescape
+from typing import Any
+
+import numpy as np
+
+from spdp.errors import ParameterError
+from spdp.release.files import CERTIFICATE, seal_of
+from spdp.release.release import Release
+from spdp.release.summary import Summary, check_names
+from spdp.release.verify import NOT_PROVEN
+from spdp.rendering.figures import error_curve
+from spdp.rendering.html import Figure, card, panel_figures, render, shaded, warning
+from spdp.rendering.pictures import VALUE, Panel, everything, paint
+
+LEVELS = (5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 98, 99)  # of the curve, in percent
+LONGEST = 8  # numbers of a row that are written out
+LARGEST, MOST = 10, 4  # size and number of matrices that a card shows
+# The sentence of a page about a ledger's entry (`_entry`), which is not in the release.
+LEDGER = re.compile(
+    r"<p>Paid for in a ledger: entry \d+ of [^<]*, \d{4}-\d\d-\d\d \d\d:\d\d UTC, cost [με] = "
+    r"[-+.e\d]+( per \w+)?\.</p>\n"
+)
+
+
+def panels(release: Release) -> list[Panel]:
+    """The pictures of a release, the main one first, shapes of matrices last."""
+    told = Summary(release.certificate)
+    whole = release.values.keys() >= told.c.arrays.keys()
+    drawn = told.declaration.panels(told.c, release.values) if whole else everything(release.values)
+    return sorted(drawn, key=lambda panel: panel.kind == "solid")
+
+
+def plot(release: Release, axes: Any = None, names: Sequence[str] | None = None) -> Any:
+    """Draw a release; see :meth:`spdp.Release.plot`."""
+    return paint(panels(release), axes, check_names(names, release.certificate["k"]))
+
+
+def card_of(release: Release) -> str:
+    """A card for notebooks: the main facts, and small matrices on one scale."""
+    told = Summary(release.certificate)
+    drawn = [panel for panel in panels(release) if panel.kind == "matrix"]
+    small = [p for p in drawn if p.scale == VALUE and len(p.data) <= LARGEST][:MOST]
+    top = max((float(np.abs(p.data).max()) for p in small), default=0.0) or 1.0
+    maps = [shaded(p.data.tolist(), p.title, top) for p in small]
+    mismatch = told.mismatch(release.values)
+    first = "" if mismatch is None else warning(f"The domain does not fit: {mismatch}")
+    return card(told.heading, told.rows(), *maps, first=first)
+
+
+def html_report(
+    release: Release, *, names: Sequence[str] | None = None, entry: dict[str, Any] | None = None
+) -> str:
+    """Pictures, the guarantee in plain words, the error's law and the certificate.
+
+    ``names`` are those of the matrices' rows. ``entry`` is the entry of the ledger that
+    paid, as in its history, with the ledger's name.
+    """
+    c, told = release.certificate, Summary(release.certificate)
+    rows = check_names(names, c["k"])
+    return render(
+        "release.html.j2",
+        told=told,
+        heading=told.heading,
+        subject=told.subject,
+        misfit=told.mismatch(release.values),
+        facts=told.rows() | {"created": c["created"]},
+        numbers=_numbers(release),
+        entry=None if entry is None else _entry(entry),
+        names=rows,
+        figures=_figures(release, rows),
+        steps=[_step(step, c["mu"]) for step in c["steps"]],
+        seal=seal_of(release.values, c),
+        not_proven=NOT_PROVEN,
+        file=CERTIFICATE,
+        certificate=json.dumps(_folded(c), indent=2, ensure_ascii=False),
+    )
+
+
+def says_the_same(page: str, release: Release) -> bool:
+    """Whether a page belongs to a release: written again, it is the same in every byte.
+
+    Names of rows and the sentence on a ledger's entry are not checked. Words may differ
+    between versions of spdp, pictures between versions of matplotlib.
+    """
+    try:
+        again = html_report(release, names=_names_in(page))
+    except (ParameterError, ValueError):
+        return False
+    return LEDGER.sub("", page, count=1) == again
+
+
+def _names_in(page: str) -> list[str] | None:
+    """The names of rows that a page was drawn with."""
+    found = re.search(r'<h2 data-rows="([^"]*)">', page)
+    return None if found is None else [str(name) for name in json.loads(unescape(found[1]))]
+
+
+def _figures(release: Release, names: list[str] | None) -> list[Figure]:
+    drawn = panel_figures(panels(release), names)
+    if release.certificate["error_bound"] is not None:
+        bounds = {level: release.error_bound(level / 100) for level in LEVELS}
+        curve = error_curve(bounds, release.certificate["distance"])
+        drawn.append((curve, "The error stays below a distance with at least this probability."))
+    return drawn
+
+
+def _numbers(release: Release) -> dict[str, str]:
+    """Released numbers, and short rows of them, that are written out."""
+    short = {name: a for name, a in release.values.items() if a.ndim < 2 and a.size <= LONGEST}
+    return {
+        name.replace("_", " "): ", ".join(f"{value:.4g}" for value in np.atleast_1d(array))
+        for name, array in short.items()
+    }
+
+
+def _entry(entry: dict[str, Any]) -> str:
+    label = f", “{entry['label']}”" if entry["label"] else ""
+    unit = f" per {entry['unit']}" if entry["unit"] else ""
+    cost = f"μ = {entry['mu']:.4g}" if entry["pure"] is None else f"ε = {entry['pure']:.4g}"
+    when = entry["created"][:16].replace("T", " ")
+    return f"entry {entry['id']} of {entry['ledger']}{label}, {when} UTC, cost {cost}{unit}"
+
+
+def _step(step: dict[str, Any], total: float | None) -> dict[str, str]:
+    """A row of the table of steps; shares are of μ², which is what adds up."""
+    mu = step.get("mu")  # Laplace noise has none
+    released = {name: value for name, value in step.items() if name not in ("step", "mu")}
+    return {
+        "name": step["step"],
+        "mu": "" if mu is None else f"{mu:.4g}",
+        "share": "" if mu is None or not total else f"{(mu / total) ** 2:.1%}",
+        "released": ", ".join(f"{name}: {_brief(value)}" for name, value in released.items()),
+    }
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list):
+        return f"{len(value)} numbers"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _folded(content: Any) -> Any:
+    """Plain data with long lists replaced by their length."""
+    if isinstance(content, dict):
+        return {name: _folded(value) for name, value in content.items()}
+    if not isinstance(content, list):
+        return content
+    long = _is_plain(content) and _count(content) > LONGEST
+    return f"… {_count(content):,} numbers" if long else [_folded(part) for part in content]
+
+
+def _count(content: Any) -> int:
+    return sum(map(_count, content)) if isinstance(content, list) else 1
+
+
+def _is_plain(content: Any) -> bool:
+    """Whether a list holds nothing but numbers, or lists of them."""
+    if isinstance(content, list):
+        return all(map(_is_plain, content))
+    return isinstance(content, int | float)

@@ -1,0 +1,212 @@
+"""A certificate in plain words.
+
+Each sentence is made of the certificate's own fields. What a release estimates and what
+its error statement covers are repeated from there, and never inferred from the
+mechanism, the method or the steps.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from math import exp, sqrt
+from typing import Any, NamedTuple
+
+from spdp.errors import ParameterError, named
+from spdp.options import counted
+from spdp.release.certificate import Certificate
+from spdp.release.declaration import Values
+from spdp.release.publishing import domain_mismatch, free_distance, uninformative
+
+LARGEST_EXPONENT = 700.0  # beyond it, e^ε leaves float64
+
+SECRETS = {
+    ("replace-one", "record"): "whether any one record had been another one",
+    ("replace-one", "person"): "whether any one person's records had been other ones",
+    ("replace-one", "voxel"): "whether any one voxel had been another one",
+    ("add-remove", "record"): "whether any one record was in the data at all",
+    ("add-remove", "voxel"): "whether any one voxel was in the data at all",
+    ("add-remove", "person"): "whether any one person's records were in the data at all",
+}
+# What a domain of correlation matrices means, unless the metric enforces the diagonal.
+OFFLOG = "offlog"
+CLAIM = (
+    "eigenvalues of at least the shrinkage and trace k, as of correlation matrices shrunk by it. "
+    "Records were not divided by their variances, and the diagonal of a mean need not be 1 "
+    "(metric offlog does both)"
+)
+# What a guarantee does not cover, although a reader may think so.
+LIMITS = {"voxel": "The voxels of one image are one person's: this does not protect a person."}
+
+
+class Verdict(NamedTuple):
+    """Private or not, in a few words and in full."""
+
+    private: bool
+    brief: str
+    full: str
+
+
+def check_names(names: Sequence[str] | None, k: int) -> list[str] | None:
+    """Names of the k rows of a matrix as a list, or an error."""
+    if names is None:
+        return None
+    found = [str(name) for name in names]
+    if isinstance(names, str) or len(found) != k:
+        raise ParameterError(f"{named('names')}: {len(found)} names, but matrices have {k} rows")
+    return found
+
+
+class Summary:
+    """What a certificate says, in sentences and as named facts."""
+
+    def __init__(self, certificate: dict[str, Any]) -> None:
+        self.c = Certificate.read(certificate)
+        self.declaration = self.c.declaration
+
+    @property
+    def heading(self) -> str:
+        """Which statistic a release is, and of what size its matrices are."""
+        kind = "Private" if self.c.private else "Simulated"
+        return f"{kind} {self.declaration.heading(self.c)}"
+
+    @property
+    def subject(self) -> str:
+        """What a release estimates."""
+        what = "This matrix estimates" if len(self.c.arrays) == 1 else "These numbers estimate"
+        return f"{what} {self.c.estimand}."
+
+    @property
+    def verdict(self) -> Verdict:
+        """The guarantee: P(A | D) ≤ e^ε·P(A | D') + δ for neighbouring D, D'."""
+        c = self.c
+        if not c.private:
+            warning = "This is a seeded simulation and must not be published as a private release."
+            return Verdict(False, "Not private.", warning)
+        brief = f"({c.epsilon:g}, {c.delta:g})-differentially private."
+        return Verdict(True, brief, f"{self._secret} {self._odds}")
+
+    @property
+    def _secret(self) -> str:
+        c = self.c
+        secret = SECRETS.get((c.adjacency, c.unit or ""))
+        if secret is not None:
+            tell = f"Whoever sees this page, or anything made from it, can hardly tell {secret}."
+            return " ".join([tell, *([LIMITS[c.unit]] if c.unit in LIMITS else [])])
+        return (
+            "The guarantee holds between any two datasets whose summaries are at most "
+            f"{c.sensitivity:g} apart ({c.distance} distance). That bound was stated by "
+            "whoever made the release; it was not checked."
+        )
+
+    @property
+    def _odds(self) -> str:
+        factor = f"e^ε = {exp(min(self.c.epsilon, LARGEST_EXPONENT)):.3g}"
+        slack = f", plus δ = {self.c.delta:g}" if self.c.delta else ""
+        return f"The probability of any outcome grows by at most a factor of {factor}{slack}."
+
+    @property
+    def accuracy(self) -> str:
+        """The 95 % bound, as a bound on the error that :attr:`coverage` describes."""
+        c = self.c
+        if c.error_bound is None:
+            return "No bound on the error is stated."
+        return (
+            f"With a probability of at least 95 %, the {c.distance} distance from "
+            f"{self.declaration.of} to {self.declaration.bounded(self.c)}, is at most "
+            f"{c.error_bound['95%']:.4g}."
+        )
+
+    @property
+    def meaning(self) -> str:
+        """What the bound is worth, beside the domain's radius or in other terms."""
+        own: str | None = self.declaration.meaning(self.c)
+        if own is not None:
+            return own
+        warning, radius = self.uninformative, free_distance(self.c)
+        if warning is not None:
+            return f"{warning}."
+        if radius is None or self.c.error_bound is None:
+            return ""
+        share = self.c.error_bound["95%"] / radius
+        return (
+            f"For scale: without looking at any data, the domain's centre is known to be within "
+            f"{radius:.4g} of {self.declaration.any_mean}; this bound is {share:.2%} of that."
+        )
+
+    @property
+    def coverage(self) -> str:
+        """What the statement of the error covers."""
+        bounded = self.c.error_bound is not None
+        what = "What the statement covers" if bounded else "What is known of it"
+        return f"{what}: {self.c.error_statement.rstrip('.')}."
+
+    @cached_property
+    def uninformative(self) -> str | None:
+        """A warning if the domain's centre is as good an estimate."""
+        return uninformative(self.c)
+
+    def mismatch(self, values: Values) -> str | None:
+        """A warning if the domain clearly does not fit the records."""
+        return domain_mismatch(self.c, values)
+
+    def rows(self) -> dict[str, str]:
+        """Short names and values, for tables."""
+        c, square, out = self.c, self.c.expected_squared_error, self.c.outside
+        guarantee = f"ε = {c.epsilon:g}, δ = {c.delta:g}, {c.adjacency}"
+        noise = "exact integer noise" if c.float_safe else "floating-point noise (not float-safe)"
+        about = c.n_estimate and f"about {c.n_estimate:,.0f} (itself private)"
+        covered = "known of the error" if c.error_bound is None else "the error covers"
+        at_edge = f"{c.unit}s, or at its edge"
+        rows: dict[str, Any] = {
+            "private": "yes" if c.private else "NO: seeded simulation",
+            "guarantee": f"{guarantee}, per {c.unit}" if c.unit else guarantee,
+            "estimates": c.estimand,
+            "mechanism": f"{c.mechanism} ({c.calibration}), {noise}",
+            "method": self._method,
+            counted(c.unit): about if c.n is None else f"{c.n:,}",
+            "domain": self._domain,
+            "error, rms": square is not None and f"{sqrt(square):.4g} ({c.distance})",
+            "error, 95 %": c.error_bound and f"at most {c.error_bound['95%']:.4g} ({c.distance})",
+            "within reach, 95 %": _other(c.error_bound_within),
+            "population, 95 %": _other(c.error_bound_population),
+            **self.declaration.rows(self.c),
+            "outside the domain": out
+            and f"about {out.share:.0%} of the {at_edge} (± {2 * out.sd:.0%})",
+            "reference": self._reference,
+            covered: c.error_statement,
+            "worth": self.uninformative,
+        }
+        return {name: text for name, text in rows.items() if text}
+
+    @property
+    def _method(self) -> str | None:
+        steps = [step.step for step in self.c.answers]
+        method = self.c.method
+        return f"{method}: {', '.join(steps)}" if method and len(steps) > 1 else method
+
+    @property
+    def _domain(self) -> str | None:
+        """``EigenvalueBounds: low 0.1, high 10``; a centre is too long for it."""
+        domain = self.c.domain
+        if domain is None:
+            return None
+        numbers = [f"{key} {v:g}" for key, v in domain.items() if isinstance(v, (int, float))]
+        unmade = domain["type"] == "CorrelationBounds" and self.c.metric != OFFLOG
+        return f"{domain['type']}: {', '.join(numbers)}{f'; {CLAIM}' if unmade else ''}"
+
+    @property
+    def _reference(self) -> str | None:
+        """Use of a public reference: a search checks it by asking a distance first."""
+        if self.c.reference is None:
+            return None
+        asked = [step.step for step in self.c.answers if step.step != "edge"]
+        use = "checked privately, and started from if the data lie there"
+        if not self.c.searched:
+            use = "not used: one shot was predicted to err less"
+        elif asked[0] != "distance":
+            use = "not used: with this many records the search finds the data by itself"
+        return f"{use} (SHA-256 {self.c.reference[:12]}…)"
+
+
+def _other(bound: Any) -> str | None:
+    """A bound for another target, and which."""
+    return None if bound is None else f"at most {bound.at_95:.4g}, from {bound.estimand}"

@@ -1,0 +1,327 @@
+"""Checks that a certificate agrees with itself: it is derived again, and compared.
+
+Verification proves that value and certificate are those that were sealed (and, with a
+signature, by whom), and that the numbers follow from each other: sensitivities from the
+kind of query, scales and prices from those and the budget, the error from the noise. It
+does NOT prove that the noise was drawn, that the records were those of the dataset,
+that the domain was chosen without looking at them, that each person owned one record
+(or that the ids of persons were right), or that a ledger was kept.
+
+What follows from other fields is compared with :func:`spdp.release.certificate.derive`;
+what is an inequality, and what is known of the values, is checked here for all
+statistics, and beside each statistic for its own.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from math import inf, isclose, isfinite, log
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from spdp.error.bound import ELLIPSOID_SHARE, RETREAT_SHARE, SURE_SHARE, Bound, sampled_sd
+from spdp.kernels.arrays import Array
+from spdp.options import Adjacency, Noise
+from spdp.privacy.account import Step, laplace_scale_exact, lattice_scale
+from spdp.release.certificate import Certificate, Facts, derived, mu_spent
+from spdp.release.declaration import LAW, MAY, MUST, NONE, PARTS, Check, Values
+
+NOT_PROVEN = (
+    "Not proven: that the noise was drawn, that the records were the dataset's, that the "
+    "domain was chosen without looking at them, that each person owned one record (or that the "
+    "ids of persons were right), and that every release of the dataset was accounted for."
+)
+CLOSE = 1e-9  # relative rounding between two computations of one number
+SHARES = (1.0, ELLIPSOID_SHARE, RETREAT_SHARE, SURE_SHARE)  # of the risk
+EUCLID = "euclid"  # metric of a summary with noise on the matrix itself
+# Patterns of fields that do not follow from others.
+DIGEST = re.compile(r"[0-9a-f]{64}")
+VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
+WHEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
+MADE_WITH = ["numpy", "opendp", "python", "spdp"]
+# How well matrices of float64 numbers hold a vector.
+HARDLY = 1e10  # ratio of eigenvalues from which on matrices may have been moved
+EPS = float(np.finfo(np.float64).eps)
+ROUNDING = 1e-7  # of a vector, over its domain's radius
+NEAR = 1.01  # times as far from the centre, a point of the domain's edge is outside
+
+
+def checks(certificate: Any, values: Values | None = None) -> list[Check]:
+    """Derive a certificate again from what it states, and compare.
+
+    With ``values``, also what it states of those.
+    """
+    try:
+        facts = stated = Certificate.read(certificate)
+        declaration, _ = facts.declaration, facts.answers
+    except Exception as error:  # edited numbers may cause any error
+        return [Check("certificate", False, f"cannot be read: {error}")]
+    results = _asked(_derived, stated)
+    for check in (_budget, _steps, _error, _free, declaration.check):
+        results += _asked(check, facts)
+    if values is not None:
+        found = {name: list(array.shape) for name, array in values.items()}
+        results.append(Check("values", found == stated.arrays, f"arrays {found}"))
+        if results[-1].ok:  # the other checks need these arrays
+            results += _asked(_matrices, facts, values)
+            results += _asked(declaration.check_values, facts, values)
+    return results
+
+
+def _asked(check: Callable[..., Iterator[Check]], *args: Any) -> list[Check]:
+    """Results of a check; a check that raises an error has failed."""
+    try:
+        return list(check(*args))
+    except Exception as error:
+        name = check.__name__.strip("_").replace("_", " ")
+        return [Check(name, False, f"cannot be recomputed: {error!r}")]
+
+
+# --- comparing
+
+
+def same(name: str, stated: float | None, found: float | None, what: str) -> Check:
+    """Whether two numbers agree, up to rounding."""
+    if stated is None or found is None:
+        return Check(name, stated is found, what)
+    ok = isclose(stated, found, rel_tol=CLOSE)
+    return Check(name, ok, f"{what}: stated {stated:.9g}, recomputed {found:.9g}")
+
+
+def equal(name: str, stated: Any, found: Any) -> Check:
+    """Whether two things are the same."""
+    return Check(name, stated == found, f"stated {stated!r}, expected {found!r}")
+
+
+def at_least(name: str, stated: float, least: float, what: str) -> Check:
+    """Whether a number is no smaller than it must be."""
+    ok = stated >= least * (1.0 - CLOSE)
+    return Check(name, ok, f"{what}: stated {stated:.9g}, at least {least:.9g}")
+
+
+def close(a: Any, b: Any) -> bool:
+    """Whether plain data, or structs of them, agree up to rounding."""
+    if isinstance(a, msgspec.Struct) or isinstance(b, msgspec.Struct):
+        return close(msgspec.to_builtins(a), msgspec.to_builtins(b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return list(a) == list(b) and all(close(a[name], b[name]) for name in a)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(close, a, b))
+    if isinstance(a, float) or isinstance(b, float):
+        return a is not None and b is not None and isclose(a, b, rel_tol=CLOSE)
+    return bool(a == b)
+
+
+def _derived(stated: Certificate) -> Iterator[Check]:
+    """Every field that follows from others, derived again."""
+    for name, b in derived(stated).items():
+        a = getattr(stated, name)
+        detail = f"stated {_brief(a)}" + ("" if close(a, b) else f", expected {_brief(b)}")
+        yield Check(name.replace("_", " "), close(a, b), detail)
+
+
+def _brief(value: Any) -> str:
+    return f"{value!r:.200}"
+
+
+# --- budget, prices, noise
+
+
+def _budget(f: Facts) -> Iterator[Check]:
+    """What was spent is what ε and δ allow, and the number of records is possible."""
+    allowed, spent = f.budget.mu, mu_spent(f)
+    if allowed is not None and spent is not None:
+        ok = isclose(spent, allowed, rel_tol=CLOSE) and spent <= allowed
+        yield Check("budget", ok, f"μ spent {spent:.9g}, of {allowed:.9g} that ε and δ allow")
+    weighs = "max_records" in f.declaration.stated and f.unit == "person" and not f.searched
+    yield Check("records that count", f.max_records is None or weighs, f"at most {f.max_records}")
+    if f.method is None:
+        return
+    yield Check("unit", f.unit is not None, "states whose data are protected")
+    yield Check("adjacency", f.adjacency in set(Adjacency), f.adjacency)
+    yield Check("number of records", (f.n is not None) == f.public, "public iff replace-one")
+
+
+def _steps(f: Facts) -> Iterator[Check]:
+    """Sensitivities follow from queries, noise from these and from prices."""
+    pure = f.budget.noise is Noise.LAPLACE
+    if pure or not f.searched:
+        yield Check("steps", len(f.answers) == 1, "one answer, unless a search asks more")
+    counted = not f.public or f.max_records is not None or f.noisy_count is None
+    yield Check("number of records", counted, "asked only where it is private, or weights count")
+    for i, step in enumerate(f.answers):
+        where = f"step {i + 1}, {step.step}"
+        if f.method is not None:
+            found = f.queries[step.step].sensitivity(Adjacency(f.adjacency))
+            yield equal(f"sensitivity of {step.step}", step.sensitivity, found)
+        yield Check("step", *_priced(f, step, pure, where))
+        plain = all(_is_numbers(value) for value in _notes(step))
+        yield Check("notes", plain, f"{where}: finite numbers")
+
+
+def _priced(f: Facts, step: Step, pure: bool, where: str) -> tuple[bool, str]:
+    """Whether the noise of a step is what its price buys."""
+    if pure:
+        scale = float(laplace_scale_exact(step.sensitivity, f.budget.epsilon))
+        ok = step.epsilon == f.budget.epsilon and step.mu is None
+    else:
+        ok = step.mu is not None and step.mu > 0 and step.epsilon is None
+        scale = lattice_scale(step.sensitivity, step.mu) if ok and step.mu else inf
+    return ok and step.scale == scale, f"scale of {where}: stated {step.scale:.9g}, {scale:.9g}"
+
+
+def _notes(step: Step) -> Iterator[Any]:
+    for name, value in msgspec.to_builtins(step).items():
+        if name not in ("step", "classes", "unseen"):
+            yield from value.values() if isinstance(value, dict) else [value]
+
+
+def _is_numbers(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(map(_is_numbers, value))
+    return type(value) in (int, float) and isfinite(value)
+
+
+# --- the error
+
+
+def _error(f: Facts) -> Iterator[Check]:
+    """The error is stated in a form that the statistic allows; its parts follow."""
+    line, form = f.declaration, PARTS if f.bound is not None else NONE
+    if f.bound is None and line.law(f) is not None:
+        form = LAW
+    yield Check("form of the error", form in line.forms.get(f.method, ()), form)
+    for name, rule, stated in (
+        ("within", line.within, f.within),
+        ("population", line.population, f.population),
+    ):
+        ok = rule in (MAY, MUST) if stated is not None else rule != MUST
+        yield Check(f"bound, {name}", ok, "where it can be stated")
+    least = f.space.region.radius if f.domain is not None and f.method is not None else 0.0
+    for bound in (f.bound, f.within, f.population):
+        if bound is not None:
+            yield Check("share of the risk", bound.risk_share in SHARES, f"{bound.risk_share}")
+            yield at_least("max distance", bound.max_distance, least, "the domain's radius")
+    if f.bound is None:
+        return
+    expected = line.expected_bound(f)
+    ok = expected is not None and close(f.bound, expected)
+    yield Check("error bound", ok, "" if ok else _parting(f.bound, expected))
+    if f.population is not None:
+        yield from _population(f, f.bound, f.population)
+
+
+def _parting(stated: Bound, expected: Bound | None) -> str:
+    """The parts in which a stated bound differs from the derived one."""
+    if expected is None:
+        return "none can be stated"
+    names = [
+        n for n in Bound.__struct_fields__ if not close(getattr(stated, n), getattr(expected, n))
+    ]
+    return ", ".join(f"{n}: stated {_brief(getattr(stated, n))}" for n in names)
+
+
+def _population(f: Facts, own: Bound, wider: Bound) -> Iterator[Check]:
+    """The bound for the population's mean adds the variance of sampling."""
+    alike = own.replace(noise=wider.noise, clipping_bias_sd=wider.clipping_bias_sd)
+    yield Check("bound, population", close(alike, wider), "as for the records, but for variances")
+    more = wider.noise.mean() >= own.noise.mean()
+    yield Check("variance of sampling", more, "adds to the variance of noise")
+    look = f.step("clipping bias")
+    reach = 0.0 if look is None else look.reach[0]
+    n = f.count.value / f.count.stretch
+    sd = sampled_sd(own.clipping_bias, own.clipping_bias_sd, reach, n)
+    yield same("sampling of the bias", wider.clipping_bias_sd, sd, "noise and sampling")
+
+
+def _free(f: Facts) -> Iterator[Check]:
+    """Free-form fields match their pattern and appear only where allowed."""
+    named = sorted(f.versions) == MADE_WITH
+    ok = named and all(VERSION.fullmatch(text) is not None for text in f.versions.values())
+    yield Check("versions", ok, "of what made the release")
+    yield Check("created", WHEN.fullmatch(f.created) is not None, "a time, UTC")
+    searches = "reference" in f.declaration.stated and f.max_records is None and f.public
+    ok = f.reference is None or (searches and DIGEST.fullmatch(f.reference) is not None)
+    yield Check("reference", ok, "the digest of one, where a search could start from it")
+    edge = f.step("edge") is None or f.searched
+    yield Check("outside", edge, "where a search asked for it")
+    yield Check("seed", f.seed in (None, "generator") or type(f.seed) is int, "a number, or none")
+
+
+# --- values
+
+
+def _matrices(f: Facts, values: Values) -> Iterator[Check]:
+    """Matrices are finite, symmetric, and inside the stated domain."""
+    ok = all(np.isfinite(array).all() for array in values.values())
+    yield Check("numbers", ok, "finite")
+    M = values[f.declaration.matrices]
+    ok = bool((np.conj(np.swapaxes(M, -1, -2)) == M).all())
+    yield Check("matrices", ok, "symmetric")
+    if f.metric == EUCLID:
+        return
+    Y = vectors(f, values)
+    if f.domain is None:
+        return
+    chart, region = f.chart, f.space.region
+    inside = np.array([chart.project(y, region) for y in Y])
+    off, limit = float(np.abs(inside - Y).max()), tolerance(f, values)
+    held = float(np.abs(chart.representable(inside) - inside).max())
+    yield Check("in the domain", off <= limit + held, f"off by {off:.3g}, allowed {limit:.3g}")
+
+
+def vectors(f: Facts, values: Values) -> Array:
+    """Vectors (m, d) of the released matrices; an error if the chart has none."""
+    return np.atleast_2d(f.chart.vector(values[f.declaration.matrices]))
+
+
+def tolerance(f: Facts, values: Values) -> float:
+    """How far rounding of matrices may move their vectors.
+
+    From a condition number of HARDLY on, the value itself may have been moved so that
+    float64 can hold it: by its bound's shift, if the bound counts it, or by any
+    distance.
+    """
+    M, Y = values[f.declaration.matrices], vectors(f, values)
+    ratio = condition(M) * (1.0 if f.reference_point is None else condition(f.reference_point))
+    size = float(np.linalg.norm(Y, axis=1).max(initial=0.0))
+    if f.metric == "logchol":  # rounding of a Cholesky factor grows with its entries
+        coarse = ratio * max(1.0, size)
+    else:  # rounding of a logarithm also grows with the distance to the identity
+        coarse = ratio + size + abs(log(float(np.abs(M).max())))
+    rounding = ROUNDING * f.space.region.radius + 16.0 * EPS * f.k * coarse
+    if ratio <= HARDLY:
+        return float(rounding)
+    counted = f.bound is not None and f.declaration.counts_moves
+    return float(f.bound.shift + rounding) if counted and f.bound is not None else inf
+
+
+def condition(M: Any) -> float:
+    """The largest over the smallest eigenvalue, of the worst matrix."""
+    values = np.linalg.eigvalsh(np.asarray(M))
+    return float((1.0 / np.maximum(values[..., 0] / values[..., -1], 1e-300)).max())
+
+
+def at_edge(f: Facts, y: Array) -> bool:
+    """Whether a point lies at its domain's edge, where projection may have put it."""
+    region = f.space.region
+    beyond = region.center + NEAR * (y - region.center)
+    gap = np.linalg.norm(f.chart.project(beyond, region) - beyond)
+    return bool(gap > 1e-3 * np.linalg.norm(beyond - y))
+
+
+def farthest(f: Facts, values: Values) -> Check:
+    """The largest possible error is the distance from the value to the far side."""
+    assert f.bound is not None
+    (y,), region = vectors(f, values), f.space.region
+    least = region.radius + float(np.linalg.norm(y - region.center)) - tolerance(f, values)
+    return at_least("max distance", f.bound.max_distance, least, "the domain's other side")
+
+
+def covariance(C: Array) -> Check:
+    """A covariance, or its diagonal, is symmetric without negative eigenvalues."""
+    least = float(C.min()) if C.ndim == 1 else float(np.linalg.eigvalsh(C)[0])
+    size = float(np.abs(C).max())
+    ok = least >= -1e-9 * size and (C.ndim == 1 or bool(np.abs(C - C.T).max() <= 1e-9 * size))
+    return Check("covariance", ok, f"symmetric, its least eigenvalue {least:.3g}")

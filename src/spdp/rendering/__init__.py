@@ -1,0 +1,1 @@
+"""Renderers: HTML cards and pages, and pictures."""

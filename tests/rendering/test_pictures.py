@@ -87,7 +87,7 @@ def test_a_difference_is_drawn_with_both_means(X):
     release = private_difference(X, Y, classes=(1, 0), **BUDGET)
     *means, change = [p for p in drawn(release) if p.kind == "matrix"]
     assert [panel.title for panel in means] == ["Mean of class 1", "Mean of class 0"]
-    assert change.title.startswith("Class 1 less class 0: differs: p ")
+    assert change.title.startswith("Class 1 less class 0: distinguishable from noise at 5 %: p ")
     np.testing.assert_array_equal(change.data, means[0].data - means[1].data)
     assert change.scale != means[0].scale
 

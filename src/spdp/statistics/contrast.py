@@ -301,23 +301,28 @@ class Contrast(Statistic):
         """How long the contrasts are, beside what chance and noise make of none."""
         test, law = facts.last.test, facts.within
         assert law is not None
-        length, chance = sqrt(test.statistic), sqrt(test.scale * test.df)
+        sizes = self.measured(test.statistic), self.measured(test.scale * test.df)
         many = len(self.contrast(np.ones(len(facts.last.classes))))
         noise = sqrt(law.noise.mean() / (many * facts.d))
         entry = f"; noise of each coordinate about {noise:.3g} rms" if noise else ""
-        distance = facts.chart.distance
-        return f"length {length:.4g} ({distance}), about {chance:.4g} by chance alone{entry}"
+        found, chance = (f"{size:.4g}" for size in sizes)
+        told = f"{self.measure} {found} ({facts.chart.distance})"
+        return f"{told}, about {chance} by chance alone{entry}"
+
+    measure: ClassVar = "length"  # of the contrasts, in words
+
+    def measured(self, statistic: float) -> float:
+        """That measure of a squared length."""
+        return sqrt(statistic)
 
     def verdict(self, facts: Facts) -> str:
         """Whether the contrasts are more than noise."""
         p, least = facts.last.test.p_value, float_info.epsilon  # what rounding leaves
         shown = f"p < {least:.2g}" if p < least else f"p = {p:.3g}"
-        return (
-            f"not distinguishable from noise at 5 %: {shown}" if p > LEVEL else f"differs: {shown}"
-        )
+        return f"{'not ' if p > LEVEL else ''}distinguishable from noise at 5 %: {shown}"
 
     def rows(self, facts: Facts) -> dict[str, str]:
-        law = f"scaled χ² of {facts.last.test.df:.3g} degrees of df"
+        law = f"scaled χ² of {facts.last.test.df:.3g} degrees of freedom"
         return {self.contrasts: self.length(facts), "test": f"{self.verdict(facts)}, {law}"}
 
 

@@ -5,14 +5,14 @@ BIN := $(VENV)/bin
 BUILD := pyproject.toml CMakeLists.txt src/spdp/kernels/constants.py $(wildcard src/spdp/kernels/native/*)
 
 # Where the choice of kernels shows; the kernels' own tests run over all of them anyway.
-KERNELS_MATTER := tests/statistics/test_mean.py tests/statistics/test_sums.py tests/statistics/test_mechanisms.py \
+KERNELS_MATTER := tests/statistics/test_mean.py tests/statistics/test_partial_sums.py tests/statistics/test_mechanisms.py \
   tests/engines/test_local.py tests/geometry tests/domain tests/test_lattice.py tests/test_descriptors.py
 
 # For `make check`: each layer once, and of the slow files none; `make test` runs them all.
 QUICK := tests/test_contracts.py tests/test_errors.py tests/test_lattice.py tests/test_package.py tests/charts tests/domain \
   tests/queries tests/error tests/kernels/test_hostile.py tests/privacy/test_account.py tests/ledger/test_file.py \
   tests/engines/test_grouping.py tests/engines/test_store.py tests/engines/test_subsampling.py tests/data/test_formats.py tests/adaptive/test_shrinkage.py \
-  tests/statistics/test_base.py tests/statistics/test_median.py tests/statistics/test_sums.py tests/learn \
+  tests/statistics/test_base.py tests/statistics/test_median.py tests/statistics/test_partial_sums.py tests/learn \
   tests/release/test_golden.py tests/release/test_forged.py tests/release/test_verify.py tests/planning/test_sample_size.py \
   tests/cli/test_main.py tests/cli/test_commands.py
 

@@ -72,7 +72,7 @@ def cluster_seconds(path, workers):
     from spdp import EigenvalueBounds
     from spdp.data import open_records
     from spdp.engines.dask import DaskEngine
-    from spdp.statistics.sums import LatticeSum
+    from spdp.statistics.partial_sums import LatticeSum
 
     os.environ["SPDP_NUM_THREADS"] = "1"
     options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from spdp.statistics import STATISTICS as _STATISTICS
+from spdp.statistics import module_of as _module
 
 _NAMES = {
     "domain.sets": "Ball CorrelationBounds EigenvalueBounds TraceBounds amplitude_bounds "
@@ -19,8 +20,8 @@ _NAMES = {
     "release": "Release",
     "statistics.mechanisms": "ExtrinsicGaussian RiemannianLaplace TangentGaussian",
     "statistics.reference": "Reference",
-    **{f"statistics.{module}": f"private_{module}" for module in _STATISTICS.values()},
 }
+_NAMES |= {f"statistics.{name}": f"private_{name}" for name in map(_module, _STATISTICS)}
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [*sorted(_HOME), "__version__"]

@@ -107,9 +107,9 @@ class NotReleased(_Error, AttributeError):
 
 
 class InvalidMatrixError(DataError):
-    """A matrix is not symmetric positive definite.
+    """A matrix, or what is given beside it (label, covariate, subject ID), is invalid.
 
-    The message names the first such matrix by index.
+    The message names the first such matrix by index, and says what is wrong.
 
     Attributes
     ----------

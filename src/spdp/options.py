@@ -56,6 +56,12 @@ class Method(StrEnum):
     ADAPTIVE = "adaptive"
 
 
+METHOD_HELP = (
+    "oneshot: one noisy sum over the whole domain; adaptive: find out privately where the data "
+    "lie first; auto: whichever public numbers predict to be better."
+)
+
+
 class OnInvalid(StrEnum):
     """How to handle invalid records.
 

@@ -16,7 +16,7 @@ from spdp.errors import DataError, InvalidMatrixError, ParameterError
 from spdp.geometry import distance_logeuclid, expm, invvecd, logm, mean_logeuclid, vecd
 from spdp.privacy import gaussian_epsilon, gaussian_mu, noise
 from spdp.privacy.account import Account
-from spdp.statistics.oneshot import plan_one_shot, settle
+from spdp.statistics.oneshot import choose_method, plan_one_shot
 
 
 def matrices(Y):
@@ -176,7 +176,7 @@ def test_auto(rng):
         shot = plan_one_shot(
             k, epsilon=epsilon, delta=delta, domain=wide, mechanism=mechanism, adjacency=adjacency
         )
-        return settle(shot, n, epsilon, delta, mechanism, "auto")
+        return choose_method(shot, n, epsilon, delta, mechanism, "auto")
 
     assert chosen(10_000, 9) == "adaptive"
     assert chosen(400, 9) == "adaptive"

@@ -11,8 +11,8 @@ from spdp.errors import InvalidMatrixError, ParameterError
 from spdp.geometry import invvecd, vecd
 from spdp.kernels import kernels_for
 from spdp.kernels.base import RECORD_NORM
+from spdp.statistics.partial_sums import LatticeSum
 from spdp.statistics.reference import Reference
-from spdp.statistics.sums import LatticeSum
 
 K = 3
 DOMAIN = EigenvalueBounds(0.05, 20.0)

@@ -18,7 +18,7 @@ from spdp.kernels import backend, instruction_set
 from spdp.statistics import STATISTICS, find
 
 HEAVY = {"numpy", "scipy", "sklearn", "opendp", "matplotlib", "rich", "sqlite3", "dask"}
-FORMER = {"classes", "spread", "regress", "compare", "plan"}  # of stats, hidden
+FORMER = {"classes", "spread", "regress", "compare", "plan", "mean"}  # of stats, hidden
 COMMANDS = {
     **dict.fromkeys(("mean", "plan", "reference", "sum", "merge", "verify"), ()),
     **dict.fromkeys(("demo", "describe", "reproduce", "report"), ()),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spdp import Ledger, Release
-from spdp.statistics.sums import LatticeSum
+from spdp.statistics.partial_sums import LatticeSum
 
 nib = pytest.importorskip("nibabel")
 pa = pytest.importorskip("pyarrow")

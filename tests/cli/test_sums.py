@@ -6,7 +6,7 @@ import pytest
 
 from spdp import EigenvalueBounds, Ledger
 from spdp.lattice import exact_sum
-from spdp.statistics.sums import LatticeSum
+from spdp.statistics.partial_sums import LatticeSum
 
 BOUNDS = ("--eigenvalues", "0.01", "100")
 

@@ -27,7 +27,7 @@ from spdp.errors import DataError, InvalidMatrixError
 from spdp.kernels import MODULES, kernels_for
 from spdp.kernels.base import Status
 from spdp.lattice import encode, exact_sum
-from spdp.statistics.sums import LatticeSum
+from spdp.statistics.partial_sums import LatticeSum
 
 DOMAIN = EigenvalueBounds(0.05, 20.0)
 LOGEUCLID = CHARTS["logeuclid"]

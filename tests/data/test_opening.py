@@ -8,7 +8,7 @@ import pytest
 from spdp import EigenvalueBounds, private_mean
 from spdp.data import open_records
 from spdp.errors import DataError, DataWarning, InvalidMatrixError, ParameterError
-from spdp.statistics.sums import LatticeSum
+from spdp.statistics.partial_sums import LatticeSum
 
 nib = pytest.importorskip("nibabel")
 

@@ -9,7 +9,7 @@ from spdp.data.columns import Column, with_columns, with_constant
 from spdp.data.source import chain
 from spdp.errors import DataError
 from spdp.lattice import exact_sum
-from spdp.statistics.sums import LatticeSum
+from spdp.statistics.partial_sums import LatticeSum
 
 DOMAIN = EigenvalueBounds(0.01, 100.0)
 

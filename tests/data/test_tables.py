@@ -15,7 +15,7 @@ from spdp.data.batching import Block, records_of
 from spdp.data.formats import csv as csv_format
 from spdp.data.formats import parquet as parquet_format
 from spdp.errors import DataError, DataWarning, InvalidMatrixError, ParameterError
-from spdp.statistics.sums import LatticeSum
+from spdp.statistics.partial_sums import LatticeSum
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

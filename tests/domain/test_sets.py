@@ -24,7 +24,7 @@ from spdp.kernels import MODULES, kernels_for
 from spdp.kernels.base import RECORD_NORM
 from spdp.kernels.vecd import invvecd
 from spdp.release import Release
-from spdp.statistics.sums import LatticeSum
+from spdp.statistics.partial_sums import LatticeSum
 
 
 def test_ball_clips_radially(random_spd):

@@ -24,7 +24,7 @@ from spdp.engines.store import Task, totals_of
 from spdp.errors import DataError, InvalidMatrixError, LedgerError
 from spdp.lattice import exact_sum
 from spdp.queries.sums import whole_domain_sum
-from spdp.statistics.sums import LatticeSum
+from spdp.statistics.partial_sums import LatticeSum
 
 DOMAIN = EigenvalueBounds(0.01, 100.0)
 LOGEUCLID = CHARTS["logeuclid"]
@@ -291,7 +291,7 @@ def test_a_dask_array_without_a_cluster():
         import dask.array as da
         from spdp import Ball
         from spdp.lattice import exact_sum
-        from spdp.statistics.sums import LatticeSum
+        from spdp.statistics.partial_sums import LatticeSum
         X = np.stack([np.diag([1.0, 2.0 + i]) for i in range(50)])
         total = LatticeSum.of(da.from_array(X, chunks=(7, 2, 2)), Ball(3.0)).total
         assert (total == exact_sum(X, Ball(3.0))).all()

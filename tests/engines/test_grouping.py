@@ -18,7 +18,7 @@ from spdp.kernels.base import RECORD_NORM
 from spdp.lattice import encode
 from spdp.options import OnInvalid
 from spdp.queries.sums import whole_domain_sum
-from spdp.statistics.sums import LatticeSum
+from spdp.statistics.partial_sums import LatticeSum
 
 DOMAIN = EigenvalueBounds(0.01, 100.0)
 OPTIONS = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN}

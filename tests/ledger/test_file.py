@@ -12,7 +12,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from spdp.ledger.api import BudgetExceeded, Ledger, LedgerError
+from spdp.ledger.ledger import BudgetExceeded, Ledger, LedgerError
 from spdp.ledger.schema import Result, checksum
 from spdp.privacy import noise
 from spdp.privacy.account import Account

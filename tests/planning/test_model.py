@@ -164,10 +164,10 @@ def test_the_rules_are_those_of_the_statistics():
     X = LOGEUCLID.matrices(vectors(0))
     with pytest.raises(ParameterError, match="would be noise"):
         private_pca(X[: least - 1], n_components=1, **PUBLIC)
-    least = rules["to release them without a warning"]
+    least = rules["to release components without a warning"]
     private_pca(X[:least], n_components=1, **PUBLIC)
     few = plan("pca", n=least - 1, k=K, runs=1, **PUBLIC).verdict
-    assert few == f"too few records to release them without a warning: {least} are needed"
+    assert few == f"too few records to release components without a warning: {least} are needed"
     assert plan("pca", n=least, k=K, runs=1, **PUBLIC).verdict == "enough records"
     x = np.linspace(0, 1, N)
     rules = plan("regression", n=N, k=K, runs=1, **PUBLIC).thresholds

@@ -58,9 +58,9 @@ def test_a_plan_of_both_says_what_else_would_reach_it():
 @pytest.mark.parametrize(
     ("message", "options"),
     [
-        ("pass n and epsilon, or error and one of them", {"n": 100}),
-        ("pass n and epsilon, or error and one of them", {"epsilon": 1.0}),
-        ("pass n and epsilon, or error and one of them", {"error": 0.1}),
+        ("pass n and epsilon, or one of them with error or power", {"n": 100}),
+        ("pass n and epsilon, or one of them with error or power", {"epsilon": 1.0}),
+        ("pass n and epsilon, or one of them with error or power", {"error": 0.1}),
         ("error must be a positive", {"error": -0.1, "n": 100}),
         ("error must be a positive", {"error": 0.0, "n": 100, "epsilon": 1.0}),
         ("no n reaches error 1e-15", {"error": 1e-15, "epsilon": 1.0}),

@@ -105,7 +105,7 @@ def test_adaptive_says_what_is_bounded_and_what_is_not(data):
     with pytest.raises(AttributeError, match="no bound"):
         release.error_bound()
     c = release.certificate
-    assert "nothing of the whole error" in c["error_statement"]
+    assert "no bound on the whole error" in c["error_statement"]
     assert 0 < c["error_bound_within"]["95%"] < c["error_bound_within"]["99%"]
     c["error_bound_within"]["95%"] *= 0.9
     assert not all(check.ok for check in Release(release.values, c).verify())

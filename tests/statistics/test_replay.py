@@ -31,7 +31,7 @@ from spdp.privacy.account import Account
 from spdp.queries import Query
 from spdp.queries.moments import CorrelationSum
 from spdp.queries.sums import AbsoluteSum, ClippingBias, DistanceSum, Frame, Histogram, VectorSum
-from spdp.statistics.base import Statistic, own
+from spdp.statistics.base import Statistic, option
 from spdp.statistics.median import Median
 
 
@@ -286,7 +286,7 @@ def test_no_statistic_is_left_out_of_the_table():
     modules = [m.name for m in pkgutil.iter_modules(spdp.statistics.__path__)]
     here = {name: import_module(f"spdp.statistics.{name}") for name in modules}
     declared = {name for name, module in here.items() if hasattr(module, "STATISTIC")}
-    assert declared == set(spdp.statistics.STATISTICS.values())
+    assert declared == set(map(spdp.statistics.module_of, spdp.statistics.STATISTICS))
     made = {type(statistic) for statistic in spdp.statistics.every()}
     named = {kind for kind in kinds_of(Statistic) if "name" in vars(kind)}
     assert {kind for kind in named if kind.__module__.startswith("spdp.")} == made
@@ -301,7 +301,7 @@ def register(monkeypatch):
         module = ModuleType("spdp.statistics.toy")
         module.STATISTIC = statistic
         monkeypatch.setitem(sys.modules, module.__name__, module)
-        monkeypatch.setitem(spdp.statistics.STATISTICS, "toy", "toy")
+        monkeypatch.setattr(spdp.statistics, "STATISTICS", (*spdp.statistics.STATISTICS, "toy"))
 
     yield put
     spdp.statistics.find.cache_clear()
@@ -344,7 +344,7 @@ class Unlisted(Toy):
 class Silent(Toy):
     """One with an option that must be given, and no example of it."""
 
-    level: float | None = own("A level.", None, kind=float, required=True)
+    level: float | None = option("A level.", None, kind=float, required=True)
 
 
 def test_a_statistic_that_is_registered_is_audited(register):

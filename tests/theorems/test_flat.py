@@ -18,7 +18,7 @@ from spdp import Ball, RiemannianLaplace, TangentGaussian, private_mean
 from spdp.charts import CHARTS
 from spdp.distributions import LogGaussian, LogLaplace
 from spdp.errors import ParameterError
-from spdp.statistics.sums import LatticeSum
+from spdp.statistics.partial_sums import LatticeSum
 
 K = 3
 

@@ -16,7 +16,7 @@ from typer.models import OptionInfo
 from spdp.domain.base import Domain
 from spdp.domain.sets import Ball, CorrelationBounds, EigenvalueBounds, TraceBounds
 from spdp.errors import DataError, LedgerError, ParameterError, reason
-from spdp.ledger.api import Ledger
+from spdp.ledger.ledger import Ledger
 from spdp.options import Adjacency, Mechanism, OnInvalid
 from spdp.statistics.reference import Reference
 
@@ -104,7 +104,7 @@ def _fingerprint_key() -> bytes | None:
     return os.fsencode(text) if text else None
 
 
-def open_ledger(file: Path) -> "Ledger":
+def open_ledger(file: Path) -> Ledger:
     """An existing ledger, with the curator's key."""
     if not os.path.lexists(file):
         raise LedgerError(f"{file}: no such ledger; spdp ledger create makes one")
@@ -117,7 +117,9 @@ class Budget(Group):
 
     epsilon: float = option("Privacy loss ε.", default=..., metavar="ε")
     delta: float = option(
-        "Privacy parameter δ; 0 asks for pure differential privacy.", default=..., metavar="δ"
+        "Privacy parameter δ; 0 asks for pure differential privacy, where a statistic has it.",
+        default=...,
+        metavar="δ",
     )
 
 
@@ -137,10 +139,10 @@ class Bounds(Group):
         metavar="SHRINKAGE",
     )
     radius: float | None = option(
-        "Public radius, in the metric's distance, of a ball; see --center.", metavar="R"
+        "Public radius, in the metric's distance, of a ball.", metavar="R"
     )
 
-    def domain(self, center: Path | None = None) -> "Domain":
+    def domain(self, center: Path | None = None) -> Domain:
         """The domain of the options; ``center`` is the file of a ball's centre."""
         given = [f"--{name}" for name, bound in asdict(self).items() if bound is not None]
         if len(given) != 1:
@@ -167,11 +169,13 @@ class Space(Group):
     """Domain, metric and reference point."""
 
     bounds: Bounds
-    center: Path | None = option("Centre of --radius, .npy [default: identity].", metavar="FILE")
+    center: Path | None = option(
+        "Centre of the ball of --radius, .npy [default: identity].", metavar="FILE"
+    )
     metric: str = METRIC
     reference_point: Path | None = option("Public matrix to whiten by, .npy.", metavar="FILE")
 
-    def domain(self) -> "Domain":
+    def domain(self) -> Domain:
         """The public domain that every record is clipped to."""
         return self.bounds.domain(self.center)
 

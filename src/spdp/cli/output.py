@@ -32,7 +32,7 @@ from spdp.release.summary import Summary, check_names
 TRIAL_BYTES = 1 << 16
 
 
-def console() -> "Console":
+def console() -> Console:
     """Standard output; no text is read as markup."""
     return Console(highlight=False, markup=False, emoji=False)
 
@@ -56,7 +56,7 @@ def print_json(content: Any) -> None:
     print(json.dumps(content, allow_nan=False))
 
 
-def present(release: "Release", written: list[Path], as_json: bool = False) -> None:
+def present(release: Release, written: list[Path], as_json: bool = False) -> None:
     """Show a release: as JSON, or its main facts with its files or its matrix."""
     if as_json:
         content = {"value": plain(release.value), "certificate": release.certificate}
@@ -77,7 +77,7 @@ def present(release: "Release", written: list[Path], as_json: bool = False) -> N
         say(f"wrote {file}")
 
 
-def _table(release: "Release") -> Any:
+def _table(release: Release) -> Any:
     """The certificate's main facts, one per row; its texts are never read as markup."""
     told = Summary(release.certificate)
     table = Table(show_header=False, title=told.heading, title_justify="left")
@@ -176,7 +176,7 @@ class Output(options.Group):
         except OSError as error:
             raise DataError(f"{path}: cannot be written to ({reason(error)})") from None
 
-    def write(self, release: "Release", ledger: "Ledger | None" = None) -> list[Path]:
+    def write(self, release: Release, ledger: Ledger | None = None) -> list[Path]:
         """Write a release and return its files; an error says how to recover it."""
         if self.path is None:
             return []
@@ -208,9 +208,9 @@ class Publication(options.Group):
 
     output: Output
     ledger: Path | None = options.LEDGER
-    label: str | None = options.option("Label of the ledger's entry.", metavar="TEXT")
+    label: str | None = options.option("Name of this release in the ledger.", metavar="TEXT")
 
-    def account(self) -> "Ledger | None":
+    def open_ledger(self) -> Ledger | None:
         """The ledger that pays, if one is named."""
         return None if self.ledger is None else options.open_ledger(self.ledger)
 
@@ -220,7 +220,7 @@ class Publication(options.Group):
 
 
 def _write_report(
-    release: "Release", file: Path, rows: list[str] | None, ledger: "Ledger | None"
+    release: Release, file: Path, rows: list[str] | None, ledger: Ledger | None
 ) -> None:
     try:
         page = html_report(release, names=rows, entry=entry_of(release, ledger))
@@ -258,7 +258,7 @@ def check_free(*files: Path) -> None:
             raise ParameterError(f"{file}: exists already and is not overwritten", ask="force")
 
 
-def _rescue(release: "Release", ledger: "Ledger | None") -> str:
+def _rescue(release: Release, ledger: Ledger | None) -> str:
     """How to recover a release that was paid for but not written."""
     entry = entry_of(release, ledger)
     if ledger is None or entry is None:
@@ -267,7 +267,7 @@ def _rescue(release: "Release", ledger: "Ledger | None") -> str:
     return f"its ledger stored it: spdp ledger recover {file} {entry['id']} -o DIR"
 
 
-def entry_of(release: "Release", ledger: "Ledger | None") -> dict[str, Any] | None:
+def entry_of(release: Release, ledger: Ledger | None) -> dict[str, Any] | None:
     """The entry of a ledger that paid for a release, with the ledger's name."""
     if ledger is None:
         return None

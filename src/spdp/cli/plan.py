@@ -11,12 +11,12 @@ from spdp.cli import options
 from spdp.cli.options import Bounds, Budget, option
 from spdp.cli.output import check_free, check_report, console, print_json, say, write_page
 from spdp.kernels.arrays import Array
-from spdp.options import Adjacency, Covariance, Mechanism, Method, Unit, counted
+from spdp.options import METHOD_HELP, Adjacency, Covariance, Mechanism, Method, Unit, counted
 from spdp.planning import Plan
 from spdp.planning import text as words
 from spdp.planning.model import Planner
 from spdp.planning.plan import plan_of
-from spdp.planning.text import answers, page_of
+from spdp.planning.text import page_of
 from spdp.rendering.figures import plan_picture
 
 
@@ -38,7 +38,11 @@ class Planned(options.Group):
         metavar="OFFSET",
     )
     reference: Path | None = option("Public reference, .npz, from spdp reference.", metavar="FILE")
-    effect: float | None = option("Distance of class means; default half the spread.", metavar="D")
+    effect: float | None = option(
+        "Distance of two class means, or of several from their common mean; by default half the "
+        "spread.",
+        metavar="D",
+    )
     classes: int = option("Number of classes.", default=2, min=1, metavar="C")
     covariance: Covariance = option("Covariance within classes.", default=Covariance.NONE)
     covariates: int = option("Number of covariates.", default=1, min=1, metavar="P")
@@ -46,7 +50,7 @@ class Planned(options.Group):
         "Number of components.", "--components", default=1, min=1, metavar="P"
     )
     mechanism: Mechanism = options.MECHANISM
-    method: Method = option("Whole domain at once, or a private search.", default=Method.AUTO)
+    method: Method = option(METHOD_HELP, default=Method.AUTO)
     adjacency: Adjacency = options.ADJACENCY
     unit: Unit = option("What n counts, and what is protected.", default=Unit.RECORD)
 
@@ -55,7 +59,7 @@ def plan(
     *,
     statistic: str = typer.Argument(
         "mean",
-        metavar="[STATISTIC]",
+        metavar="STATISTIC",
         help="What would be released: mean, or a command of spdp stats.",
     ),
     planned: Planned,
@@ -93,7 +97,7 @@ def plan(
 
 
 def _write(
-    planner: "Planner", made: "Plan", runs: int, plot: Path | None, html: Path | None
+    planner: Planner, made: Plan, runs: int, plot: Path | None, html: Path | None
 ) -> list[Path]:
     """Write the picture and the page that are asked for."""
     wanted = [file for file in (plot, html) if file is not None]
@@ -101,12 +105,12 @@ def _write(
     if plot is not None and curves is not None:
         plan_picture(plot, *curves, made.n, made.distance, counted(made.unit))
     if html is not None and curves is not None:
-        write_page(html, page_of(made, *curves, answers(made)))
+        write_page(html, page_of(made, *curves))
     return wanted
 
 
-def _show(made: "Plan") -> None:
-    table = Table(*words.COLUMNS, title=words.title(made), title_justify="left")
+def _show(made: Plan) -> None:
+    table = Table(*words.columns(made), title=words.title(made), title_justify="left")
     for row in words.rows(made):
         table.add_row(*row.cells, style="bold" if row.runs else "")
     console().print(table)
@@ -116,7 +120,7 @@ def _show(made: "Plan") -> None:
         say(answer)
 
 
-def _draw(planner: "Planner", made: "Plan", runs: int) -> None:
+def _draw(planner: Planner, made: Plan, runs: int) -> None:
     """The curve of the method that will run, for the narrowest data."""
     grid, errors = planner.curves(1, runs)
     if not errors:  # nothing would be released
@@ -130,7 +134,7 @@ def _draw(planner: "Planner", made: "Plan", runs: int) -> None:
         say(line)
 
 
-def terminal_curve(x: "Array", y: "Array", label: str, width: int = 44) -> list[str]:
+def terminal_curve(x: Array, y: Array, label: str, width: int = 44) -> list[str]:
     """A positive curve as bars on a logarithmic scale, one line per point."""
     logs = np.log10(y)
     low, high = np.floor(logs.min()), logs.max()

@@ -20,8 +20,8 @@ from spdp.options import Unit
 class Opened(NamedTuple):
     """Records, and the engine that reads them; None lets the library choose."""
 
-    source: "Source"
-    engine: "Engine | None"
+    source: Source
+    engine: Engine | None
 
 
 PLACES = ("unit", "dask", "workers")  # options of a reader that are not about files
@@ -52,7 +52,7 @@ class Reader(Group):
     dask: str | None = option("Read on a Dask cluster with access to the files.", metavar="ADDRESS")
     workers: int | None = option("Read on a local Dask cluster of N workers.", min=1, metavar="N")
 
-    def source(self, files: Sequence[Path]) -> "Source":
+    def source(self, files: Sequence[Path]) -> Source:
         """The records of all files, one after the other."""
         given = {name: value for name, value in asdict(self).items() if name not in PLACES}
         return open_records(files, **given)
@@ -89,12 +89,12 @@ class FileOptions(Group):
     label_column: str | None = options.LABEL_COLUMN
     entries: str | None = options.ENTRIES
 
-    def source(self, files: Sequence[Path]) -> "Source":
+    def source(self, files: Sequence[Path]) -> Source:
         """The records of all files, one after the other."""
         return Reader(**asdict(self)).source(files)
 
 
-def _check_unit(source: "Source", unit: Unit | None) -> None:
+def _check_unit(source: Source, unit: Unit | None) -> None:
     """Refuse a unit that does not fit the records; a voxel must be asked for."""
     if source.unit is Unit.VOXEL and unit is None:
         raise ParameterError(
@@ -112,7 +112,7 @@ def _check_unit(source: "Source", unit: Unit | None) -> None:
         raise ParameterError(f"{source.name}: --unit {unit}, but it is read per {source.unit}")
 
 
-def _ask_about_folders(source: "Source", files: Sequence[Path]) -> None:
+def _ask_about_folders(source: Source, files: Sequence[Path]) -> None:
     """Warn if files of many records in a folder are read as one person per record."""
     count = len(expand(files))
     if count > len(files) and source.n is not None and source.n > count:

@@ -115,7 +115,7 @@ def run(statistic: Statistic, values: dict[str, Any]) -> None:
     """Release a statistic of the records in files: read, release, write, show."""
     space, publication, work = values["space"], values["publication"], values["work"]
     asked = type(statistic)(**{o.name: _parsed(o, values[o.name]) for o in _own(statistic)})
-    domain, account, reader = space.domain(), publication.account(), work.reader
+    domain, ledger, reader = space.domain(), publication.open_ledger(), work.reader
     target = replace(publication.output, names=asked.arrays())
     labels, covariates = values.get("labels"), values.get("covariates")
     read: Any = None
@@ -128,10 +128,10 @@ def run(statistic: Statistic, values: dict[str, Any]) -> None:
         x = None if covariates is None else read_covariates(covariates, source.n)
         where = {"domain": domain, "metric": space.metric, "reference_point": space.point()}
         how = {"engine": engine, "adjacency": work.adjacency, "on_invalid": work.on_invalid}
-        paid = {"ledger": account, "label": publication.name(values["data"])}
+        paid = {"ledger": ledger, "label": publication.name(values["data"])}
         options: Any = where | how | paid | asdict(values["budget"])
         release = asked.release(source, labels=y, covariates=x, **options)
-        written = target.write(release, account)
+        written = target.write(release, ledger)
     present(release, written, work.as_json)
 
 
@@ -148,9 +148,11 @@ def _stats() -> typer.Typer:
         app.command(statistic.name, epilog=shown)(command)
         for alias in statistic.aliases:
             app.command(alias, epilog=shown, hidden=True)(command)
-    app.command("plan", hidden=True)(expanded(plan))
+    for name, also in (("plan", expanded(plan)), (MEAN, mean)):  # at the top, and here too
+        app.command(name, hidden=True)(also)
     return app
 
 
 STATS_HELP = "Release other statistics than the mean."
-mean, stats = command_of(find(MEAN)), _stats()
+mean = command_of(find(MEAN))
+stats = _stats()

@@ -14,7 +14,7 @@ from spdp.cli.records import Reader
 from spdp.data.opening import check_distinct
 from spdp.options import Adjacency, Mechanism, OnInvalid, counted
 from spdp.statistics.mean import release_sum
-from spdp.statistics.sums import LatticeSum
+from spdp.statistics.partial_sums import LatticeSum
 
 
 def sum_(
@@ -54,11 +54,11 @@ def merge(
 ) -> None:
     """Merge sum files and release the mean of all their records."""
     check_distinct(sums)
-    target, account = publication.output, publication.account()
+    target, ledger = publication.output, publication.open_ledger()
     with target.prepared():
         total = reduce(add, [LatticeSum.load(file) for file in sums])
         target.check_rows(total.k)
-        paid = asdict(budget) | {"ledger": account, "label": publication.name(sums)}
+        paid = asdict(budget) | {"ledger": ledger, "label": publication.name(sums)}
         release = release_sum(total, mechanism=mechanism, adjacency=adjacency, **paid)
-        written = target.write(release, account)
+        written = target.write(release, ledger)
     present(release, written, as_json)

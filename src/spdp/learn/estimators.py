@@ -16,10 +16,10 @@ from spdp.kernels.arrays import Array
 from spdp.learn.base import PrivateEstimator, vectors_of
 from spdp.release import Release
 from spdp.statistics.mean import private_mean, release_sum
+from spdp.statistics.partial_sums import LatticeSum
 from spdp.statistics.pca import private_pca
 from spdp.statistics.reference import Reference
 from spdp.statistics.regression import predict, prediction_variance, private_regression
-from spdp.statistics.sums import LatticeSum
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

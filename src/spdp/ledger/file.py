@@ -3,7 +3,7 @@
 *Enforced.* A change is one IMMEDIATE transaction on an SQLite database, on disk when it
 returns. Whoever opens the file first checks it (:mod:`spdp.ledger.schema`); what
 fails is a :class:`LedgerError`. What a killed process left is undone where nothing was
-paid since, and refused elsewhere (:mod:`spdp.ledger.journal`).
+paid since, and refused elsewhere (:mod:`spdp.ledger.sqlite_journal`).
 """
 
 import os
@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from spdp.errors import LedgerError, reason
-from spdp.ledger import journal
+from spdp.ledger import sqlite_journal as journal
 from spdp.ledger.schema import SCHEMA, Book, Terms, checksum, now
 
 APPLICATION = 0x53504450  # "SPDP"

@@ -9,7 +9,7 @@ from spdp.privacy.composition import Balance
 from spdp.rendering.html import bar, card, grid
 
 if TYPE_CHECKING:
-    from spdp.ledger.api import Ledger
+    from spdp.ledger.ledger import Ledger
 
 
 State = dict[str, Any]

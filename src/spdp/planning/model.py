@@ -20,7 +20,7 @@ from spdp.planning.population import COARSE_SAMPLE, LARGEST_SAMPLE, Population
 from spdp.privacy.account import Account
 from spdp.privacy.budget import Budget
 from spdp.statistics import STATISTICS, find
-from spdp.statistics.base import Context, Settled, Statistic
+from spdp.statistics.base import DISTANCE, Context, Settled, Statistic
 from spdp.statistics.mean import Mean
 from spdp.statistics.oneshot import OneShot, plan_one_shot
 from spdp.statistics.reference import Reference
@@ -29,7 +29,9 @@ Advance = Callable[[float], None]
 
 SPREADS = (0.05, 0.1, 0.2, 0.5)  # over the radius, unless a spread is given
 OFFSET = 0.3  # over the radius, unless the distance of the mean from the centre is given
-OWN = {"mechanism", "method", "covariance", "n_components"}  # options of some statistics
+# Options of some statistics, and the option of these that they stand for.
+OWN = {name: name for name in ("mechanism", "method", "covariance", "n_components", "classes")}
+OWN |= {"effect": "classes", "covariates": "ranges"}
 EFFECT = 0.5  # over the spread, unless the distance of class means is given
 RUNS = 12  # simulated releases
 COARSE_RUNS = 4  # simulated releases for other numbers of records, or budgets
@@ -65,13 +67,13 @@ class Prediction(NamedTuple):
     offset: float
     rms: float
     bound: float | None
-    measure: str = "rms error"
+    measure: str = DISTANCE
     numbers: dict[str, float] = {}  # noqa: RUF012 - never changed
 
     @property
     def uninformative(self) -> bool:
         """Whether the domain's centre, which costs no privacy, is about as good."""
-        return self.measure == "rms error" and self.rms >= UNINFORMATIVE * self.offset
+        return self.measure == DISTANCE and self.rms >= UNINFORMATIVE * self.offset
 
     @property
     def hopeless(self) -> bool:
@@ -118,7 +120,7 @@ class Planner:
         check_domain(self.domain)
         taken = {f.name for f in fields(find(self.statistic))}
         for f in fields(self):
-            if f.name in OWN - taken and getattr(self, f.name) != f.default:
+            if OWN.get(f.name, f.name) not in taken and f.name in OWN and self._given(f):
                 raise ParameterError(f"{named(f.name)} is not an option of {self.statistic}")
         for kind in (Mechanism, Method, Adjacency, Covariance, Unit):
             choose(kind, getattr(self, name := kind.__name__.lower()), name)
@@ -128,7 +130,11 @@ class Planner:
             if public is not None:
                 public.check(self.k, self.metric)
         # raise now for what cannot be used
+        self.planned.prepare(_Counted(self.space, self.n))
         _ = self.spreads, self.away, self.shots, self.settled(self.n, self.epsilon)
+
+    def _given(self, option: Any) -> bool:
+        return bool(getattr(self, option.name) != option.default)
 
     # --- what is asked
 
@@ -388,12 +394,16 @@ class Planner:
         return grid[(grid <= MAX_RECORDS) & (grid >= min(refused, self.n))]
 
 
-class _Counted(NamedTuple):
+@dataclass
+class _Counted:
     """Records of which nothing but their number is known."""
 
     space: Space
     n: int
     grouped: bool = False
+    max_records: int | None = None
+    classes: Any = None
+    ranges: Any = None
 
 
 def _told(share: bool, errors: list[dict[str, float]], name: str) -> float:

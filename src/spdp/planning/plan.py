@@ -158,7 +158,8 @@ def plan(
     power : float, optional
         Wanted power of a test of class means, likewise.
     effect : float, optional
-        Distance of class means; half of the spread unless given.
+        Distance of two class means from each other, or mean distance of several from
+        their common mean; half of the spread unless given.
     spread : float, str or Reference, optional
         Root mean square distance of the records from their (class's) mean: a number, or
         a share of the domain's radius such as ``"10%"``; synthetic records are then
@@ -211,10 +212,14 @@ def plan(
     wanted = error is not None or power is not None
     if (n is None) + (epsilon is None) > wanted:
         raise ParameterError(
-            f"pass {named('n')} and {named('epsilon')}, or {named('error')} and one of them"
+            f"pass {named('n')} and {named('epsilon')}, or one of them with {named('error')} or "
+            f"{named('power')}"
         )
     records, loss = START_N if n is None else n, START_EPSILON if epsilon is None else epsilon
-    planner = Planner(statistic=statistic, n=records, epsilon=loss, **options)
+    try:
+        planner = Planner(statistic=statistic, n=records, epsilon=loss, **options)
+    except TypeError as wrong:
+        raise TypeError(str(wrong).replace("Planner.__init__", "plan")) from None
     if not wanted or (n is not None and epsilon is not None):
         return plan_of(planner, runs, error, power)
     chosen = with_needed(planner, "n" if n is None else "epsilon", error, power)

@@ -25,6 +25,7 @@ from spdp.domain.base import Space
 from spdp.engines.store import ArrayStore, VectorStore
 from spdp.kernels.arrays import Array, Ints
 from spdp.queries import Query, Rows
+from spdp.statistics.class_means import class_means
 from spdp.statistics.reference import Reference
 
 # Most simulated records, most numbers in them, and most records of rough predictions.
@@ -115,7 +116,8 @@ class Population:
         label = np.arange(many) % max(classes, 1)
         if classes > 1:  # all classes hold the same offsets from their means
             Z = np.repeat(Z[: many // classes + 1], classes, axis=0)[:many]
-            Z = Z + (_centers(rng, classes, d, effect) - class_means(Z, label, classes))[label]
+            moved = _centers(rng, classes, d, effect) - class_means(Rows(Z, label), classes)
+            Z = Z + moved[label]
         with threadpool_limits(1, "blas"):  # threads only slow many small matrices down
             Y = chart.project(region.center + step + Z, region)
         away = float(np.linalg.norm(Y.mean(axis=0) - region.center))
@@ -135,11 +137,11 @@ class Population:
         """Rows whose class means vary like those of n sampled records."""
         rng = np.random.default_rng([*seed, 1])
         classes = int(rows.label.max()) + 1
-        own = class_means(self.Y, self.label, classes)
+        own = class_means(Rows(self.Y, self.label), classes)
         d = self.Y.shape[1]
         sd = self.spread / np.sqrt(d * n / classes)
         wanted = own + sd * rng.standard_normal((classes, d))
-        moved = wanted - class_means(rows.Y, rows.label, classes)
+        moved = wanted - class_means(rows, classes)
         region = self.space.region
         return clip_to_ball(rows.Y + moved[rows.label], region.center, region.radius)
 
@@ -152,16 +154,8 @@ def _centers(rng: np.random.Generator, classes: int, d: int, effect: float) -> A
     return np.asarray(C * (effect / (2.0 if classes == 2 else 1.0) / max(length, 1e-300)))
 
 
-def class_means(Y: Array, label: NDArray[np.intp], classes: int) -> Array:
-    """Means (C, d) of rows by class."""
-    return np.array([Y[label == c].mean(axis=0) for c in range(classes)])
-
-
 class SyntheticRecords:
     """Synthetic records for a simulation, and their exact statistics."""
-
-    grouped = False
-    max_records: int | None = None
 
     def __init__(self, space: Space, rows: Rows, times: int) -> None:
         self.space, self.rows, self.times = space, rows, times

@@ -1,18 +1,17 @@
 """A plan in words: for a terminal, a notebook or a page."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from spdp.options import Method, counted
 from spdp.rendering.figures import plan_curves
 from spdp.rendering.html import card, grid, note, render
+from spdp.statistics import find
 
 if TYPE_CHECKING:
     from spdp.kernels.arrays import Array
     from spdp.planning.plan import Plan
     from spdp.planning.sample_size import Needed
 
-COLUMNS = ("release", "rms error", "95 % bound")
 WORTH_SAYING = 0.9  # a method is recommended if its error is below this share of another's
 
 
@@ -27,14 +26,21 @@ class Row(NamedTuple):
 
     @property
     def cells(self) -> tuple[str, str, str]:
-        """As texts, in the order of :data:`COLUMNS`."""
+        """As texts, in the order of :func:`columns`."""
         verdict = ": uninformative" if self.uninformative else ""
         mark = "> " if self.runs else ""
         bound = "none" if self.bound is None else f"{self.bound:.4g}"
         return f"{mark}{self.name}{verdict}", f"{self.rms:.4g}", bound
 
 
+def columns(made: "Plan") -> tuple[str, str, str]:
+    """What the cells of :func:`rows` are: which error is predicted, and the bound."""
+    measure = made.predictions[0].measure if made.predictions else "rms error"
+    return "release", measure, f"95 % bound{find(made.statistic).bound_on}"
+
+
 def title(made: "Plan") -> str:
+    """The public numbers of a plan."""
     numbers = (
         f"{made.n:,} {counted(made.unit)}, k = {made.k}, ε = {made.epsilon:g}, δ = {made.delta:g}"
     )
@@ -79,7 +85,7 @@ def _measures(made: "Plan") -> list[str]:
     if not made.predictions:
         return ["Nothing would be released."]
     first = made.predictions[0]
-    told = [f"The first column is the {first.measure}, simulated on synthetic records."]
+    told = [f"The {first.measure} was simulated on synthetic records."]
     for row in made.predictions:
         others = [f"{name} {value:.3g}" for name, value in row.numbers.items()]
         if others:
@@ -124,9 +130,10 @@ def brief(made: "Plan") -> str:
         f"({made.distance}): {made.method} will run"
     ]
     for row in rows(made):
-        bound = "" if row.bound is None else f", 95 % below {row.bound:.4g}"
+        _, measure, told = columns(made)
+        bound = "" if row.bound is None else f", {told} {row.bound:.4g}"
         verdict = " (uninformative)" if row.uninformative else ""
-        lines.append(f"{row.name}: rms {row.rms:.4g}{bound}{verdict}")
+        lines.append(f"{row.name}: {measure} {row.rms:.4g}{bound}{verdict}")
     if not made.one_shot:
         lines += _measures(made)[1:]
         lines.append(made.verdict)
@@ -139,14 +146,12 @@ def card_of(made: "Plan") -> str:
     """A card for notebooks."""
     table = rows(made)
     marked = [i for i, row in enumerate(table) if row.runs]
-    shown = grid(COLUMNS, [row.cells for row in table], marked)
+    shown = grid(columns(made), [row.cells for row in table], marked)
     return card(f"Plan: {title(made)}", {}, shown, *map(note, [*notes(made), *answers(made)]))
 
 
-def page_of(
-    made: "Plan", n_grid: "Array", errors: "dict[str, Array]", told: Sequence[str] = ()
-) -> str:
-    """A page; ``told`` are sentences such as those of :func:`answers`."""
+def page_of(made: "Plan", n_grid: "Array", errors: "dict[str, Array]") -> str:
+    """A page about a plan."""
     counts = counted(made.unit)
     curve = plan_curves(n_grid, errors, made.n, made.distance, counts)
     return render(
@@ -155,8 +160,8 @@ def page_of(
         subject=f"{title(made)}. Predicted from public numbers: no data were read.",
         uninformative=made.uninformative,
         notes=notes(made),
-        answers=told,
-        columns=COLUMNS,
+        answers=answers(made),
+        columns=columns(made),
         rows=rows(made),
         figures=[(curve, f"Root mean square error by the number of {counts}.")],
         facts=facts(made),

@@ -79,6 +79,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def registry() -> Any:
+    """:mod:`spdp.statistics`, which stands above this package and is found by name."""
+    return import_module("spdp.statistics")
+
+
 class Facts(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
     """What a release states, and the objects that these numbers describe."""
 
@@ -111,7 +116,7 @@ class Facts(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=True)
     @cached_property
     def declaration(self) -> Any:
         """What its statistic declares."""
-        return import_module("spdp.statistics").find(self.statistic)
+        return registry().find(self.statistic)
 
     @cached_property
     def budget(self) -> Budget:
@@ -202,7 +207,7 @@ class Facts(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=True)
     @cached_property
     def unit_step(self) -> float:
         """Length of one lattice unit of the last answer."""
-        return float(self.declaration.size(self) / RECORD_NORM)
+        return float(self.declaration.last_radius(self) / RECORD_NORM)
 
     @cached_property
     def noise_scale(self) -> float:

@@ -7,7 +7,6 @@ are declared in :mod:`spdp.statistics`, which imports this package and is found 
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
 from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,8 +19,8 @@ from spdp.errors import DataError, NotReleased
 from spdp.options import Unit
 from spdp.privacy.account import NAMES, Step
 from spdp.queries import Query
-from spdp.release.certificate import Facts
-from spdp.rendering.pictures import Panel, everything
+from spdp.release.certificate import Facts, registry
+from spdp.rendering.panels import Panel, everything
 
 Values = Mapping[str, NDArray[Any]]
 
@@ -37,12 +36,12 @@ Kind = str | tuple[str | int, ...]
 UNITS: dict[str, str] = {
     Unit.RECORD: "the records",
     Unit.VOXEL: "the voxels",
-    Unit.PERSON: "the persons, a person being the mean of their records",
+    Unit.PERSON: "the persons, each represented by the mean of their records",
 }
 WEIGHTED = "the records, at most {most} of a person's counted"
 CLASS_PERSONS = (
-    "the persons, a person being the mean of their records there and counting in each class by "
-    "the share of their records that lie in it"
+    "the persons, each represented by the mean of their records there, and counting in each class "
+    "by the share of their records that lie in it"
 )
 
 
@@ -68,7 +67,9 @@ class Declaration:
         What certificates, plans and the command line call it.
     title : str
         For a heading that goes on: "Private {title} of 3×3 matrices".
-    of : str
+    bound_on : str
+        What the bound is on, in words, where it is not the error that a plan shows.
+    measured_from : str
         What the error is measured from, in words.
     target : str
         Template of what it estimates, with {distance} and {units}.
@@ -96,7 +97,8 @@ class Declaration:
 
     name: ClassVar[str]
     title: ClassVar[str]
-    of: ClassVar[str] = "this matrix"
+    bound_on: ClassVar[str] = ""
+    measured_from: ClassVar[str] = "this matrix"
     target: ClassVar[str]
     releases: ClassVar[dict[str, Kind]]
     steps: ClassVar[dict[str, type[Step]]] = {}
@@ -166,8 +168,8 @@ class Declaration:
                 shapes[name] = [axes[a] if isinstance(a, str) else a for a in kind]
         return shapes
 
-    def size(self, facts: Facts) -> float:
-        """Length of 2³⁰ lattice steps of the last answer: the radius it clips to."""
+    def last_radius(self, facts: Facts) -> float:
+        """The radius that the last answer clips to, which is 2³⁰ lattice steps."""
         told = getattr(facts.last, "radius", None)
         return float(facts.space.region.radius if told is None else told)
 
@@ -241,6 +243,11 @@ class Declaration:
         raise NotReleased(f"synthetic records need a released covariance: use {names}")
 
     @property
+    def function(self) -> str:
+        """Name of its function."""
+        return f"private_{self.name.replace('-', '_')}"
+
+    @property
     def matrices(self) -> str:
         """Name of the matrices released."""
         return next(name for name, kind in self.releases.items() if kind in (MATRIX, MATRICES))
@@ -261,5 +268,4 @@ class Sampled(NamedTuple):
 
 def functions(having: Callable[[Declaration], bool]) -> str:
     """Names of the functions of statistics that meet a condition, for a message."""
-    every: Any = import_module("spdp.statistics").every
-    return " or ".join(f"private_{s.name.replace('-', '_')}" for s in every() if having(s))
+    return " or ".join(s.function for s in registry().every() if having(s))

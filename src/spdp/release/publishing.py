@@ -61,11 +61,14 @@ def publish(
         "arrays": {name: list(array.shape) for name, array in values.items()},
         **facts,
     }
-    f = Facts(**stated)
-    # known already, so not derived again
-    f.__dict__.update(declaration=declaration, budget=budget, answers=account.steps)
+    known = {"declaration": declaration, "budget": budget, "answers": account.steps}
     if space is not None:
-        f.__dict__.update(space=space, chart=space.chart, d=len(space.region.center))
+        chart = space.chart
+        stated |= {"metric": chart.name, "k": space.k, "parts": chart.parts}
+        stated |= {"reference_point": chart.reference_point, "domain": space.domain.describe()}
+        known |= {"space": space, "chart": chart, "d": len(space.region.center)}
+    f = Facts(**stated)
+    f.__dict__.update(known)  # so that it is not derived again
     law = declaration.law(f) if shift and f.bound is None else None
     if law is not None:
         f.error_bound_parts = Bound.shifted(law, shift)

@@ -53,8 +53,9 @@ class Release:
     Attributes
     ----------
     value : array
-        What was released, read-only: a matrix (k, k), or several (p, k, k), complex
-        where they are Hermitian; ``numpy.asarray(release)`` is a copy of it.
+        The first array released, read-only: a matrix (k, k), several of them (p, k, k),
+        or coordinates in the metric's chart, as the statistic's function says; complex
+        where matrices are Hermitian. ``numpy.asarray(release)`` is a copy of it.
     values : dict of arrays
         All that was released, by name; ``value`` is the first of them.
     certificate : dict
@@ -132,7 +133,7 @@ class Release:
         """
         level, c = _checked(confidence), self.certificate
         if c["error_bound"] is None:
-            raise NotReleased(f"the error has no bound: {c['error_statement']}")
+            raise NotReleased(f"error_bound is not available: {c['error_statement']}")
         if c["error_bound_parts"] is not None:
             return Bound.read(c["error_bound_parts"]).at(level)
         return float(np.sqrt(self.squared_error.ppf(level)))
@@ -263,7 +264,7 @@ class Release:
         kind = "private" if c["private"] else "NOT private (simulation)"
         size = "x".join(map(str, self.value.shape))
         budget = f"epsilon={c['epsilon']}, delta={c['delta']}"
-        return f"<Release {size}, {kind}, {c['mechanism']}, {budget}>"
+        return f"<Release of {c['statistic']}, {size}, {kind}, {c['mechanism']}, {budget}>"
 
     def _repr_html_(self) -> str:
         from spdp.release.report import card_of

@@ -19,7 +19,7 @@ from spdp.release.summary import Summary, check_names
 from spdp.release.verify import NOT_PROVEN
 from spdp.rendering.figures import error_curve
 from spdp.rendering.html import Figure, card, panel_figures, render, shaded, warning
-from spdp.rendering.pictures import VALUE, Panel, everything, paint
+from spdp.rendering.panels import VALUE, Panel, everything, paint
 
 LEVELS = (5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 98, 99)  # of the curve, in percent
 LONGEST = 8  # numbers of a row that are written out

@@ -7,6 +7,7 @@ mechanism, the method or the steps.
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import groupby
 from math import exp, sqrt
 from typing import Any, NamedTuple
 
@@ -89,7 +90,10 @@ class Summary:
         c = self.c
         secret = SECRETS.get((c.adjacency, c.unit or ""))
         if secret is not None:
-            tell = f"Whoever sees this page, or anything made from it, can hardly tell {secret}."
+            tell = (
+                "ε and δ limit how well anyone who sees this page, or anything made from it, can "
+                f"tell {secret}."
+            )
             return " ".join([tell, *([LIMITS[c.unit]] if c.unit in LIMITS else [])])
         return (
             "The guarantee holds between any two datasets whose summaries are at most "
@@ -111,7 +115,7 @@ class Summary:
             return "No bound on the error is stated."
         return (
             f"With a probability of at least 95 %, the {c.distance} distance from "
-            f"{self.declaration.of} to {self.declaration.bounded(self.c)}, is at most "
+            f"{self.declaration.measured_from} to {self.declaration.bounded(self.c)}, is at most "
             f"{c.error_bound['95%']:.4g}."
         )
 
@@ -155,7 +159,6 @@ class Summary:
         noise = "exact integer noise" if c.float_safe else "floating-point noise (not float-safe)"
         about = c.n_estimate and f"about {c.n_estimate:,.0f} (itself private)"
         covered = "known of the error" if c.error_bound is None else "the error covers"
-        at_edge = f"{c.unit}s, or at its edge"
         rows: dict[str, Any] = {
             "private": "yes" if c.private else "NO: seeded simulation",
             "guarantee": f"{guarantee}, per {c.unit}" if c.unit else guarantee,
@@ -166,12 +169,11 @@ class Summary:
             "domain": self._domain,
             "error, rms": square is not None and f"{sqrt(square):.4g} ({c.distance})",
             "error, 95 %": c.error_bound and f"at most {c.error_bound['95%']:.4g} ({c.distance})",
-            "within reach, 95 %": _other(c.error_bound_within),
+            "for clipped records, 95 %": _other(c.error_bound_within),
             "population, 95 %": _other(c.error_bound_population),
             **self.declaration.rows(self.c),
-            "outside the domain": out
-            and f"about {out.share:.0%} of the {at_edge} (± {2 * out.sd:.0%})",
-            "reference": self._reference,
+            "outside the domain or at its edge": out
+            and f"{out.share:.0%} of the {counted(c.unit)} (± {2 * out.sd:.0%})",
             covered: c.error_statement,
             "worth": self.uninformative,
         }
@@ -179,9 +181,10 @@ class Summary:
 
     @property
     def _method(self) -> str | None:
-        steps = [step.step for step in self.c.answers]
+        steps = [(name, len(list(same))) for name, same in groupby(s.step for s in self.c.answers)]
+        told = [name if times == 1 else f"{name} ×{times}" for name, times in steps]
         method = self.c.method
-        return f"{method}: {', '.join(steps)}" if method and len(steps) > 1 else method
+        return f"{method}: {', '.join(told)}" if method and len(told) > 1 else method
 
     @property
     def _domain(self) -> str | None:
@@ -192,19 +195,6 @@ class Summary:
         numbers = [f"{key} {v:g}" for key, v in domain.items() if isinstance(v, (int, float))]
         unmade = domain["type"] == "CorrelationBounds" and self.c.metric != OFFLOG
         return f"{domain['type']}: {', '.join(numbers)}{f'; {CLAIM}' if unmade else ''}"
-
-    @property
-    def _reference(self) -> str | None:
-        """Use of a public reference: a search checks it by asking a distance first."""
-        if self.c.reference is None:
-            return None
-        asked = [step.step for step in self.c.answers if step.step != "edge"]
-        use = "checked privately, and started from if the data lie there"
-        if not self.c.searched:
-            use = "not used: one shot was predicted to err less"
-        elif asked[0] != "distance":
-            use = "not used: with this many records the search finds the data by itself"
-        return f"{use} (SHA-256 {self.c.reference[:12]}…)"
 
 
 def _other(bound: Any) -> str | None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from spdp.errors import DataError, need, reason
 from spdp.kernels.arrays import Array
-from spdp.rendering.pictures import Names, Panel, paint_bars, paint_matrix, paint_outline, top_of
+from spdp.rendering.panels import Names, Panel, paint_bars, paint_matrix, paint_outline, top_of
 
 INK, FAINT, LINE, FILL, MARK = "#010203", "#010204", "#010205", "#010206", "#010207"
 PALETTE = {

@@ -15,7 +15,7 @@ import numpy as np
 
 from spdp.errors import need
 from spdp.rendering import figures
-from spdp.rendering.pictures import Panel, top_of
+from spdp.rendering.panels import Panel, top_of
 
 LINE = "1px solid rgba(128,128,128,.35)"
 CELL = f"text-align:left;vertical-align:top;padding:.2em .8em .2em 0;border:0;border-top:{LINE}"

@@ -1,7 +1,8 @@
 """Private statistics, one file each; STATISTICS is the table of them.
 
 A new statistic needs one line here: its name, as certificates, plans and the command
-line use it, and its module. A module loads when its statistic is first used.
+line use it. Its module has the same name, with underscores, and loads when the
+statistic is first used.
 """
 
 from functools import lru_cache
@@ -15,16 +16,21 @@ if TYPE_CHECKING:
 
 __all__ = ["STATISTICS", "every", "find"]
 
-STATISTICS = {
-    "mean": "mean",
-    "class-means": "class_means",
-    "dispersion": "dispersion",
-    "pca": "pca",
-    "median": "median",
-    "regression": "regression",
-    "difference": "difference",
-}
+STATISTICS = (
+    "mean",
+    "class-means",
+    "dispersion",
+    "pca",
+    "median",
+    "regression",
+    "difference",
+)
 SUMMARY = "summary"  # of a mechanism; its sensitivity is stated by the caller
+
+
+def module_of(name: str) -> str:
+    """Name of a statistic's module."""
+    return name.replace("-", "_")
 
 
 @lru_cache(maxsize=32)
@@ -34,7 +40,7 @@ def find(name: str) -> Any:
         return import_module("spdp.statistics.mechanisms").SUMMARY
     if name not in STATISTICS:
         raise DataError(f"unknown statistic {name!r}; there are {', '.join(STATISTICS)}")
-    return import_module(f"spdp.statistics.{STATISTICS[name]}").STATISTIC
+    return import_module(f"spdp.statistics.{module_of(name)}").STATISTIC
 
 
 def every() -> "list[Statistic]":

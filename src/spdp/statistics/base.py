@@ -43,9 +43,51 @@ from spdp.statistics import find
 
 F = TypeVar("F", bound=Callable[..., Release])
 
+# What an error is called that is the distance of a released matrix to its estimand.
+DISTANCE = "rms error"
+
 
 class Options(TypedDict, total=False):
-    """Options of every statistic, as in :func:`spdp.private_mean`."""
+    """Options of every statistic; :func:`public` tells of them in its function's help.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The guarantee. ``delta=0`` means pure differential privacy; statistics that have
+        Gaussian noise only refuse it.
+    domain : Ball, EigenvalueBounds, TraceBounds or CorrelationBounds
+        Public set that every record is clipped to. It must not be computed from the
+        data.
+    metric : str
+        A flat metric, one of ``spdp.charts.CHARTS``. Distances of two metrics cannot be
+        compared.
+    reference_point : array (k, k), optional
+        A public SPD matrix C: records are whitened, C^-½·X·C^-½, and the result is
+        mapped back (:mod:`spdp.charts.whitened`). The domain is about whitened records.
+    adjacency : "replace-one" or "add-remove"
+        Neighbouring datasets: replace one record (n is public), or add or remove one
+        (n is protected, too).
+    groups : array, list or Dask array (n,), optional
+        Subject ID of each record, a number or text. A person then counts once, as the
+        mean of their clipped records, and all of them are protected together, however
+        many they are.
+    on_invalid : "raise" or "center"
+        How to handle invalid records: stop with an error that names one (for the
+        curator's eyes), or replace them with the domain's centre, so that no
+        data-dependent error escapes. Arrays of a wrong shape always raise. When a call
+        fails, nothing has been released.
+    ledger : Ledger, optional
+        Account of the dataset's budget: the cost is committed to it before any noise is
+        drawn, or the release is refused.
+    label : str, optional
+        Name of the release in the ledger.
+    random_state : None, int or Generator
+        None: operating-system entropy, a private result. A seed means simulation: the
+        certificate says ``private: false``.
+    engine : Engine, "local" or "gpu", optional
+        Where to compute. By default where the data are: on this machine, on the cluster
+        of a Dask array, or on the GPU of a CuPy array or torch tensor.
+    """
 
     epsilon: float
     delta: float
@@ -75,7 +117,10 @@ DEFAULTS: dict[str, Any] = {
 
 
 def public(function: F) -> F:
-    """A statistic's function whose signature names every option it takes."""
+    """A statistic's function whose signature and help name every option it takes.
+
+    In its docstring, ``{options}`` stands for the options of every statistic.
+    """
     signature = inspect.signature(function)
     mine = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     kind, required = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
@@ -83,25 +128,32 @@ def public(function: F) -> F:
         inspect.Parameter(name, kind, default=DEFAULTS.get(name, required), annotation=annotation)
         for name, annotation in Options.__annotations__.items()
     ]
+    budget = [p for p in shared if p.default is required]
+    choices = [p for p in shared if p.default is not required]
     first = [p for p in mine if p.kind is not kind]
     rest = [p for p in mine if p.kind is kind]
-    whole = signature.replace(parameters=[*first, *shared[:3], *rest, *shared[3:]])
+    whole = signature.replace(parameters=[*first, *budget, *rest, *choices])
     known = set(whole.parameters)
     needed = {p.name for p in [*shared, *rest] if p.default is required}
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Release:
         if not needed <= options.keys() <= known:
-            if "domain" not in options:
+            if needed - options.keys() == {"domain"} and options.keys() <= known:
                 check_domain(None)  # says what a domain is
-            whole.bind(*args, **options)  # raises for what is missing or unknown
+            try:
+                whole.bind(*args, **options)
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}(): {error}") from None
         return function(*args, **options)
 
+    told = inspect.cleandoc(Options.__doc__ or "").partition("----------\n")[2]
+    call.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("{options}", told)
     call.__signature__ = whole  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
 
 
-def own(help_: str, example: Any, default: Any = None, **options: Any) -> Any:
+def option(help_: str, example: Any, default: Any = None, **options: Any) -> Any:
     """A statistic's own option, with its help and an example for the command line.
 
     ``options`` are for the command line, too: ``flag``, ``metavar``, ``min``,
@@ -261,13 +313,18 @@ class Statistic(Declaration):
 
     # --- written by each statistic
 
-    def prepare(self, records: Records) -> None:
-        """Check the statistic's own options, and set the records' classes or ranges."""
+    def prepare(self, records: Any) -> None:
+        """Check the statistic's own options, and set the records' classes or ranges.
+
+        Of :class:`Records`, or of those of a plan.
+        """
 
     def settle(self, records: Records, epsilon: float, delta: float, **options: Any) -> Settled:
         """Budget and method, from public numbers: Gaussian noise, and a search."""
         if not real("delta", delta) > 0:
-            raise ParameterError(f"{self.name} needs Gaussian noise: pass {named('delta')} > 0")
+            raise ParameterError(
+                f"{named('delta')} must be above 0: {self.name} has Gaussian noise only"
+            )
         return Settled(Budget.gaussian(epsilon, delta))
 
     def run(self, context: Context) -> Outcome:
@@ -333,7 +390,7 @@ class Statistic(Declaration):
         shift, off = (first.moved, first.off) if self.counts_moves else (0.0, 0.0)
         arrays = {name: one.matrix for name, one in landed.items()} | outcome.numbers
         values = {name: arrays[name] for name in self.releases if name in arrays}
-        chart, sampling = space.chart, outcome.sampling
+        sampling = outcome.sampling
         return publish(
             account,
             find(self.name),  # what verification will ask, without this one's options
@@ -341,11 +398,6 @@ class Statistic(Declaration):
             space=space,
             vector=first.vector,
             method=context.settled.method,
-            metric=chart.name,
-            k=space.k,
-            parts=chart.parts,
-            reference_point=chart.reference_point,
-            domain=space.domain.describe(),
             n=int(outcome.n) if context.public else None,
             error_bound_parts=None if outcome.bound is None else outcome.bound.moved(shift),
             within=None if outcome.within is None else outcome.within.moved(off),

@@ -37,7 +37,7 @@ from spdp.error.class_means import clipped_bound, joint_bound, joint_law, least_
 from spdp.errors import NotReleased, ParameterError, named
 from spdp.kernels.arrays import Array
 from spdp.kernels.base import RECORD_NORM
-from spdp.options import Adjacency, Covariance, Method, positive_int
+from spdp.options import METHOD_HELP, Adjacency, Covariance, Method, positive_int
 from spdp.queries import Rows
 from spdp.queries.moments import MomentSum
 from spdp.queries.sums import Frame
@@ -46,7 +46,7 @@ from spdp.release.certificate import Facts
 from spdp.release.declaration import MATRICES, MAY, NONE, PARTS, Check, Sampled, Values
 from spdp.release.synthetic import covariance_root
 from spdp.release.verify import CLOSE, at_least, close, covariance, equal, same, tolerance, vectors
-from spdp.rendering.pictures import Panel, matrix_panels
+from spdp.rendering.panels import Panel, matrix_panels
 from spdp.statistics import base
 from spdp.statistics.base import Context, Options, Outcome, Records, Statistic
 
@@ -57,7 +57,7 @@ JOINT = (
     "largest distance there is in the domain. It does not cover the covariance"
 )
 CLIPPED = (
-    "nothing of the whole error: records were clipped to a released ellipsoid about their class's "
+    "no bound on the whole error: records were clipped to a released ellipsoid about their class's "
     "centre, and how far that moved the mean of a class was not measured. For the means of the "
     "clipped records there is a bound (error_bound_within): all class means together, with at "
     "least the stated probability over the noise, whatever the records are"
@@ -108,7 +108,7 @@ def parse_classes(text: str) -> list[Any]:
 def classes_option() -> Any:
     """The public list of classes, as an option."""
     more = {"kind": str, "metavar": "A,B,...", "required": True, "parse": parse_classes}
-    return base.own("The public list of classes, never from the data.", "a,b", (), **more)
+    return base.option("The public list of classes, never from the data.", "a,b", (), **more)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,8 @@ class ClassMeans(Statistic):
 
     name: ClassVar = "class-means"
     title: ClassVar = "means"
-    of: ClassVar = "what was released"
+    measured_from: ClassVar = "what was released"
+    bound_on: ClassVar = " on all class means together"
     target: ClassVar = (
         "the {distance} Fréchet mean of each class of {units}, each clipped to the domain"
     )
@@ -135,15 +136,17 @@ class ClassMeans(Statistic):
     aliases: ClassVar = ("classes",)
 
     classes: Sequence[Any] = classes_option()
-    covariance: str = base.own("Covariance within classes, if any.", None, "none", kind=Covariance)
-    method: str = base.own("Whole domain at once, or a private search.", None, "auto", kind=Method)
+    covariance: str = base.option(
+        "Covariance within classes, if any.", None, "none", kind=Covariance
+    )
+    method: str = base.option(METHOD_HELP, None, "auto", kind=Method)
 
     def arrays(self) -> tuple[str, ...]:
         return tuple(self.releases)[: 2 if self.covariance == Covariance.NONE else 3]
 
     # --- asking
 
-    def prepare(self, records: Records) -> None:
+    def prepare(self, records: Any) -> None:
         records.classes = check_classes(self.classes)
 
     def settle(
@@ -374,12 +377,11 @@ def private_class_means(
         for the classes first (:mod:`spdp.adaptive.classes`), with a bound for means of
         clipped records (:mod:`spdp.error.class_means`). "auto" takes the latter where
         the number of records is public and d ≥ 3.
-    epsilon, delta, domain, metric, reference_point, adjacency, groups, on_invalid,
-    ledger, label, random_state, engine
-        As in :func:`spdp.private_mean`; δ must be positive. A label that is none of the
-        classes makes a record invalid: with ``on_invalid="center"`` it counts in no
-        class. With ``groups``, a person counts in each class by the share of their
-        records in it.
+    {options}
+
+    A label that is none of the classes makes a record invalid: with
+    ``on_invalid="center"`` it counts in no class. With ``groups``, a person counts in
+    each class by the share of their records in it.
 
     Returns
     -------

@@ -80,7 +80,8 @@ def clipped_mean(
 class ClippedMean(Statistic):
     """Base of statistics that release a clipped mean with second moments."""
 
-    of: ClassVar = "the released mean"
+    measured_from: ClassVar = "the released mean"
+    bound_on: ClassVar = " on the mean"
     mean: ClassVar = "the {distance} Fréchet mean of {units}, each clipped to the domain"
     last: ClassVar[str]  # name of the last step
     shaped: ClassVar = False  # whether it clips to an ellipsoid
@@ -118,19 +119,21 @@ class ClippedMean(Statistic):
         look = f.step("clipping bias")
         if look is None:
             yield same("radius", last.radius, float(f.space.region.radius), "nothing was clipped")
-        yield from check_clipping_bias(f)
+        yield from check_clipping_bias(f, power=2)
         if last.width is not None:
             yield from check_units(f, last.width)
         elif f.step("correlation") is not None and self.shaped:
             yield Check("units", look is None, "stated where records were clipped to an ellipsoid")
 
 
-def check_clipping_bias(f: Facts) -> Iterator[Check]:
-    """The stated noise of a measured bias is at least the noise of its step."""
+def check_clipping_bias(f: Facts, power: int = 1) -> Iterator[Check]:
+    """The stated noise of a measured bias is at least the noise of its step.
+
+    The second number is the bias of a ``power`` of distances.
+    """
     first = f.step("count")
     n = f.count.value if first is None else float(first.n_estimate)
     for look in (step for step in f.answers if step.step == "clipping bias"):
-        power = 2 if isinstance(f.declaration, ClippedMean) else 1
         for sd, size in ((look.sd[0], look.reach[0]), (look.sd[1], look.reach[1] ** power)):
             yield at_least("noise of the bias", sd, look.scale * size / RECORD_NORM / n, "step")
         yield at_least("reach", look.reach[0], f.space.region.radius, "the domain's")

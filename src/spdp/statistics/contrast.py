@@ -56,7 +56,7 @@ from spdp.queries.sums import ClassClippingBias, Frame
 from spdp.release.certificate import Facts
 from spdp.release.declaration import MUST, Check, Values
 from spdp.release.verify import at_edge, at_least, close, equal, same, tolerance, vectors
-from spdp.statistics.base import Context, Outcome, Records, Statistic
+from spdp.statistics.base import Context, Outcome, Statistic
 from spdp.statistics.class_means import (
     check_classes,
     check_total,
@@ -126,7 +126,7 @@ class Found:
 class Contrast(Statistic):
     """Contrasts of class means, and a test that they are zero."""
 
-    of: ClassVar = "what was released"
+    measured_from: ClassVar = "what was released"
     steps: ClassVar[Kinds] = BALL | {
         "class clipping bias": ClassBiasStep,
         "class moments": ClassMomentsStep,
@@ -152,7 +152,7 @@ class Contrast(Statistic):
 
     # --- asking
 
-    def prepare(self, records: Records) -> None:
+    def prepare(self, records: Any) -> None:
         records.classes = check_classes(self.classes)
         if not self.allows(len(records.classes)):
             wanted = "two labels" + ("" if self.max_classes else " or more")
@@ -306,20 +306,21 @@ class Contrast(Statistic):
         noise = sqrt(law.noise.mean() / (many * facts.d))
         entry = f"; noise of each coordinate about {noise:.3g} rms" if noise else ""
         found, chance = (f"{size:.4g}" for size in sizes)
-        told = f"{self.measure} {found} ({facts.chart.distance})"
+        told = f"{self.measure} {found} ({self.power}{facts.chart.distance})"
         return f"{told}, about {chance} by chance alone{entry}"
 
     measure: ClassVar = "length"  # of the contrasts, in words
+    power: ClassVar = ""  # of the distance that it is measured in
 
     def measured(self, statistic: float) -> float:
         """That measure of a squared length."""
         return sqrt(statistic)
 
     def verdict(self, facts: Facts) -> str:
-        """Whether the contrasts are more than noise."""
+        """Whether the contrasts are more than sampling and noise make of none."""
         p, least = facts.last.test.p_value, float_info.epsilon  # what rounding leaves
         shown = f"p < {least:.2g}" if p < least else f"p = {p:.3g}"
-        return f"{'not ' if p > LEVEL else ''}distinguishable from noise at 5 %: {shown}"
+        return f"{'not ' if p > LEVEL else ''}significant at the 5 % level: {shown}"
 
     def rows(self, facts: Facts) -> dict[str, str]:
         law = f"scaled χ² of {facts.last.test.df:.3g} degrees of freedom"

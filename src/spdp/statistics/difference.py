@@ -16,7 +16,7 @@ from spdp.release import Release
 from spdp.release.certificate import Facts
 from spdp.release.declaration import MATRICES, Check, Values
 from spdp.release.verify import at_edge
-from spdp.rendering.pictures import Panel, matrix_panels
+from spdp.rendering.panels import Panel, matrix_panels
 from spdp.statistics.base import Options, public
 from spdp.statistics.contrast import Contrast
 
@@ -46,7 +46,7 @@ class Difference(Contrast):
     }
     contrasts: ClassVar = "difference"
     max_classes: ClassVar = 2
-    command: ClassVar = "Release the difference of two classes' means, and a test of it."
+    command: ClassVar = "Release and test the difference of two class means."
     aliases: ClassVar = ("compare",)
 
     def contrast(self, counts: Array) -> Array:
@@ -54,7 +54,7 @@ class Difference(Contrast):
 
     @classmethod
     def planned(cls, asked: Any) -> "Difference":
-        return cls((0, 1))
+        return cls(range(asked.classes))
 
     def statement(self, facts: Facts) -> str:
         return STATEMENT
@@ -76,7 +76,7 @@ class Difference(Contrast):
         first, second = values["means"]
         one, two = facts.last.classes
         titles = [f"Mean of class {name}" for name in (one, two)]
-        title = f"Class {one} less class {two}: {self.verdict(facts)}"
+        title = f"Mean of class {one} less that of class {two}, entry by entry"
         change = matrix_panels((first - second)[None], [title], "change")
         return matrix_panels(values["means"], titles) + change[:1]
 
@@ -98,9 +98,7 @@ def private_difference(
     classes : pair
         Public: the two labels, a and b, of the difference a − b. A record of another
         label is invalid (see ``on_invalid``); with "center" it adds nothing.
-    epsilon, delta, domain, metric, reference_point, adjacency, groups, on_invalid,
-    ledger, label, random_state, engine
-        As in :func:`spdp.private_mean`; ``delta`` must be positive.
+    {options}
 
     Returns
     -------

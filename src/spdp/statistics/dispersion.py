@@ -46,11 +46,12 @@ from spdp.release import Release
 from spdp.release.certificate import Facts
 from spdp.release.declaration import MATRIX, Check, Sampled, Values
 from spdp.release.verify import at_least, close, farthest, same
-from spdp.rendering.pictures import Panel, matrix_panels, row, stacked
+from spdp.rendering.panels import Panel, matrix_panels, row, stacked
 from spdp.statistics.base import Context, Options, Outcome, public
 from spdp.statistics.clipped_mean import ClippedMean, Look, MomentStep, clipped_mean
 
 LEVELS = np.array([0.1, 0.25, 0.5, 0.75, 0.9, 0.95])  # of the distances that are released
+SHOWN_LEVELS = tuple(f"{level:.0%}" for level in LEVELS)
 # Chosen on MNIST's class 3 and the sets of :mod:`spdp.adaptive.tuning`.
 CENTER_FROM = 18.0  # resolution from which a better centre is worth its budget
 TAIL_SHARE, RATIO_SHARE = 0.05, 0.05  # of μ²
@@ -202,7 +203,8 @@ class Dispersion(ClippedMean):
     def panels(self, facts: Facts, values: Values) -> list[Panel]:
         title = "Standard deviation of each coordinate"
         mean = matrix_panels(*stacked(values["mean"], "Mean"))
-        return mean + row(values["deviations"], title, "deviation")
+        far = row(values["distances"], "Quantiles of the distance", "distance", SHOWN_LEVELS)
+        return mean + row(values["deviations"], title, "deviation") + far
 
     def sampled(self, facts: Facts, values: Values) -> Sampled:
         return Sampled(values["mean"], np.diag(values["deviations"]))
@@ -229,9 +231,13 @@ STATISTIC = Dispersion()
 def private_dispersion(X: Any, **options: Unpack[Options]) -> Release:
     """Release mean, Fréchet variance and dispersion of matrices, under one budget.
 
-    The options are those of :func:`spdp.private_mean`; ``delta`` must be positive.
     Under "add-remove" the number of records (or persons) is private, and a noisy
     number is released with the rest.
+
+    Parameters
+    ----------
+    X : array (n, k, k), or anything :func:`spdp.data.source.as_source` takes
+    {options}
 
     Returns
     -------

@@ -36,7 +36,16 @@ from spdp.error.bound import Bound
 from spdp.error.laws import AnyLaw, Chi2, mean_law
 from spdp.errors import ParameterError, named
 from spdp.ledger import Ledger, check_ledger
-from spdp.options import Adjacency, Mechanism, Method, Noise, Unit, Weights, real
+from spdp.options import (
+    METHOD_HELP,
+    Adjacency,
+    Mechanism,
+    Method,
+    Noise,
+    Unit,
+    Weights,
+    real,
+)
 from spdp.privacy.account import Seed, Step
 from spdp.privacy.budget import Budget
 from spdp.queries import Estimate
@@ -44,12 +53,22 @@ from spdp.queries.sums import VectorSum, count_weight, share_sum, whole_domain_s
 from spdp.release import Release, verify
 from spdp.release.certificate import Facts
 from spdp.release.declaration import LAW, MATRIX, MAY, MOVED, PARTS, Check, Values
-from spdp.rendering.pictures import Panel, matrix_panels, stacked
-from spdp.statistics.base import Context, Options, Outcome, Records, Settled, Statistic, own, public
+from spdp.rendering.panels import Panel, matrix_panels, stacked
+from spdp.statistics.base import (
+    DISTANCE,
+    Context,
+    Options,
+    Outcome,
+    Records,
+    Settled,
+    Statistic,
+    option,
+    public,
+)
 from spdp.statistics.clipped_mean import check_clipping_bias, check_units
-from spdp.statistics.oneshot import OneShot, plan_one_shot, settle
+from spdp.statistics.oneshot import OneShot, choose_method, plan_one_shot
+from spdp.statistics.partial_sums import LatticeSum
 from spdp.statistics.reference import Reference, check_reference
-from spdp.statistics.sums import LatticeSum
 
 UPPER_LAW = (
     "the whole error; the stated law is the law of the noise, an upper bound, since projecting the "
@@ -88,19 +107,19 @@ class Mean(Statistic):
     manifest gives subject IDs: a person then counts once, with all records protected.
     """
 
-    mechanism: str = own("Distribution of the noise.", None, "auto", kind=Mechanism)
-    method: str = own("Whole domain at once, or a private search.", None, "auto", kind=Method)
+    mechanism: str = option("Distribution of the noise.", None, "auto", kind=Mechanism)
+    method: str = option(METHOD_HELP, None, "auto", kind=Method)
     weights: str | None = field(default=None, metadata={"kind": Weights})  # or by max_records
-    max_records: int | None = own(
+    max_records: int | None = option(
         "Weight persons by their records, up to this public number.", None, **COUNT
     )
-    reference: Reference | None = own(
+    reference: Reference | None = option(
         "Public reference, .npz, from spdp reference.", None, kind=Path, parse=Reference.load
     )
 
     # --- asking
 
-    def prepare(self, records: Records) -> None:
+    def prepare(self, records: Any) -> None:
         weighted = self.max_records is not None
         if self.weights is not None and (self.weights == Weights.RECORDS) != weighted:
             raise ParameterError(
@@ -127,7 +146,7 @@ class Mean(Statistic):
         given |= {"adjacency": options["adjacency"], "max_records": self.max_records}
         shot = plan_one_shot(space.k, domain=space.domain, chart=space.chart, **given)
         asked = records.n, epsilon, delta, mechanism, self.method, self.reference
-        method = settle(shot, *asked)
+        method = choose_method(shot, *asked)
         adapts = method is Method.ADAPTIVE
         return Settled(Budget.gaussian(epsilon, delta) if adapts else shot.budget, method, shot)
 
@@ -162,7 +181,7 @@ class Mean(Statistic):
     def errors(self, outcome: Outcome, records: Any) -> dict[str, float]:
         y = records.space.chart.project(outcome.vectors["mean"], records.space.region)
         truth = records.once("mean", lambda rows: rows.Y.mean(axis=0))
-        return {"rms error": float(np.linalg.norm(y - truth))}
+        return {DISTANCE: float(np.linalg.norm(y - truth))}
 
     def thresholds(self, d: int, mu: float) -> dict[str, int | None]:
         return {}
@@ -278,8 +297,20 @@ class Mean(Statistic):
 
     def heading(self, facts: Facts) -> str:
         if facts.parts:
-            return f"means of {facts.parts} {facts.k}×{facts.k} matrices"
+            return f"means of records, each of {facts.parts} {facts.k}×{facts.k} matrices"
         return super().heading(facts)
+
+    def rows(self, facts: Facts) -> dict[str, str]:
+        """Whether a public reference was used: a search checks it by a distance."""
+        if facts.reference is None:
+            return {}
+        asked = [step.step for step in facts.answers if step.step != "edge"]
+        use = "checked privately, and started from if the data lie there"
+        if not facts.searched:
+            use = "not used: one shot was predicted to err less"
+        elif asked[0] != "distance":
+            use = "not used: with this many records the search finds the data by itself"
+        return {"reference": f"{use} (SHA-256 {facts.reference[:12]}…)"}
 
     def panels(self, facts: Facts, values: Values) -> list[Panel]:
         return matrix_panels(*stacked(values["mean"], "Mean"))
@@ -294,7 +325,7 @@ def private_mean(
     *,
     mechanism: str = "auto",
     method: str = "auto",
-    weights: str = "persons",
+    weights: str | None = None,
     max_records: int | None = None,
     reference: Reference | None = None,
     **options: Unpack[Options],
@@ -307,14 +338,6 @@ def private_mean(
         One record per person, unless ``groups`` gives subject IDs. Records may hold p
         matrices each, (n, p, k, k): their p means are released together, for one
         budget.
-    epsilon, delta : float
-        The guarantee; ``delta=0`` means pure differential privacy.
-    domain : Ball, EigenvalueBounds, TraceBounds or CorrelationBounds
-        Public set that every record is clipped to. It must not be computed from the
-        data.
-    metric : str
-        A flat metric, one of ``spdp.charts.CHARTS``. Distances of two metrics cannot be
-        compared.
     mechanism : "auto", "gaussian" or "laplace"
         "auto" takes the noise with the smaller expected error, from public numbers
         only; with a ledger of δ > 0 it takes Gaussian noise, because pure-DP releases
@@ -324,42 +347,18 @@ def private_mean(
         search for the data's centre and shape first (:mod:`spdp.adaptive`), usually
         far more accurate. "auto" takes the latter where public numbers predict
         a gain.
-    adjacency : "replace-one" or "add-remove"
-        Neighbouring datasets: replace one record (n is public), or add or remove one
-        (n is protected, too).
-    groups : array, list or Dask array (n,), optional
-        Subject ID of each record, a number or text. A person then counts once, as the
-        mean of their clipped records, and all of them are protected together, however
-        many they are.
-    weights : "persons" or "records"
+    weights : "persons" or "records", optional
         With ``groups``: whether a person counts once, or by the number m of their
-        records, as min(m, ``max_records``)/``max_records``; the latter in one shot.
+        records, as min(m, ``max_records``)/``max_records``; the latter in one shot. By
+        default "records" if ``max_records`` is given.
     max_records : int, optional
         Public number of records from which on a person's weight grows no more.
-    on_invalid : "raise" or "center"
-        How to handle invalid records: stop with an error that names one (for the
-        curator's eyes), or replace them with the domain's centre, so that no
-        data-dependent error escapes. Arrays of a wrong shape always raise. When a call
-        fails, nothing has been released.
-    ledger : Ledger, optional
-        Account of the dataset's budget: the cost is committed to it before any noise is
-        drawn, or the release is refused.
-    label : str, optional
-        Label of the ledger's entry.
-    random_state : None, int or Generator
-        None: operating-system entropy, a private result. A seed means simulation: the
-        certificate says ``private: false``.
     reference : Reference, optional
         Centre and shape of public data that may resemble these. With few records the
         adaptive method starts there, after a private check. Method "auto" is then
         adaptive, unless one shot is predicted to err less for data with the spread of
         the reference. Refused where no search can run, as with ``delta=0``.
-    reference_point : array (k, k), optional
-        A public SPD matrix C: records are whitened, C^-½·X·C^-½, and the result is
-        mapped back (:mod:`spdp.charts.whitened`). The domain is about whitened records.
-    engine : Engine, "local" or "gpu", optional
-        Where to compute. By default where the data are: on this machine, on the cluster
-        of a Dask array, or on the GPU of a CuPy array or torch tensor.
+    {options}
 
     Returns
     -------

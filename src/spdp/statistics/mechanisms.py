@@ -53,7 +53,7 @@ from spdp.release.certificate import Facts
 from spdp.release.declaration import LAW, MATRIX, MOVED, PARTS, Check, Declaration, Values
 from spdp.release.publishing import publish
 from spdp.release.verify import EUCLID, equal
-from spdp.rendering.pictures import Panel, matrix_panels, stacked
+from spdp.rendering.panels import Panel, matrix_panels, stacked
 
 LARGEST = 1e100
 FINEST_STEP = 2.0**-50  # logarithms of float64 numbers stay within int64
@@ -135,7 +135,7 @@ class Summary(Declaration):
     def shapes(self, facts: Facts) -> dict[str, list[int]]:
         return {"mean": [facts.k, facts.k]}
 
-    def size(self, facts: Facts) -> float:
+    def last_radius(self, facts: Facts) -> float:
         finest = 0.0 if self._is_flat(facts) else FINEST_STEP
         return stated_step(facts.sensitivity, finest) * RECORD_NORM
 

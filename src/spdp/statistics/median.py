@@ -37,8 +37,8 @@ from spdp.release import Release
 from spdp.release.certificate import Facts
 from spdp.release.declaration import MATRIX, NONE, Check, Values
 from spdp.release.verify import equal
-from spdp.rendering.pictures import Panel, matrix_panels, stacked
-from spdp.statistics.base import Context, Options, Outcome, Statistic, public
+from spdp.rendering.panels import Panel, matrix_panels, stacked
+from spdp.statistics.base import DISTANCE, Context, Options, Outcome, Statistic, public
 
 # Chosen on MNIST's class 3, clean and with a third of its records moved to a corner.
 ROUNDS = 8  # of the search, at most
@@ -111,7 +111,7 @@ class Median(Statistic):
     def errors(self, outcome: Outcome, records: Any) -> dict[str, float]:
         y = records.space.chart.project(outcome.vectors["median"], records.space.region)
         truth = records.once("median", lambda rows: weiszfeld(rows.Y))
-        return {"rms error": float(np.linalg.norm(y - truth))}
+        return {DISTANCE: float(np.linalg.norm(y - truth))}
 
     # --- what the certificate says
 
@@ -119,7 +119,7 @@ class Median(Statistic):
         direction = DirectionSum("", facts.space.region.center, 1.0)
         return ball_queries(facts.space) | {"direction": direction}
 
-    def size(self, facts: Facts) -> float:
+    def last_radius(self, facts: Facts) -> float:
         return float(facts.last.size)
 
     def statement(self, facts: Facts) -> str:
@@ -155,9 +155,8 @@ def private_median(X: Any, **options: Unpack[Options]) -> Release:
 
     Parameters
     ----------
-    X, epsilon, delta, domain, metric, reference_point, adjacency, groups, on_invalid,
-    ledger, label, random_state, engine
-        As in :func:`spdp.private_mean`; ``delta`` must be positive.
+    X : array (n, k, k), or anything :func:`spdp.data.source.as_source` takes
+    {options}
 
     Returns
     -------

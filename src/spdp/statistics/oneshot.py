@@ -125,7 +125,7 @@ def _budgets(wanted: Mechanism, epsilon: float, delta: float) -> list[Budget]:
         return [gaussian]
 
 
-def settle(
+def choose_method(
     shot: OneShot,
     n: int | None,
     epsilon: float,

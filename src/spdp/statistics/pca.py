@@ -55,8 +55,8 @@ from spdp.release.certificate import Facts
 from spdp.release.declaration import MATRIX, Check, Sampled, Values
 from spdp.release.synthetic import covariance_root
 from spdp.release.verify import CLOSE, covariance, farthest, same
-from spdp.rendering.pictures import Panel, changes, matrix_panels, row, stacked
-from spdp.statistics.base import Context, Options, Outcome, Records, enough, own, public
+from spdp.rendering.panels import Panel, changes, matrix_panels, row, stacked
+from spdp.statistics.base import Context, Options, Outcome, enough, option, public
 from spdp.statistics.clipped_mean import ClippedMean, MomentStep, clipped_mean, variances_of
 
 RADIUS = 1.4  # of the ellipsoid, over the typical distance; chosen like spdp.adaptive.tuning
@@ -72,8 +72,9 @@ FEW = (
 STATEMENT = (
     "the mean: the whole error (noise and clipping), with at least the stated probability over "
     "the noise, whatever the records are. Covariance and explained variances are lower "
-    "estimates, for the {unit}s were clipped to an ellipsoid; the components hold at least "
-    "{trusted:.0%} of the variance that as many best directions would hold there (95 %)"
+    "estimates, for the {unit}s were clipped to an ellipsoid; with 95 % "
+    "confidence, the components explain at least {trusted:.0%} of the variance that the best "
+    "directions, as many of them, explain of the clipped {unit}s"
 )
 
 
@@ -100,17 +101,17 @@ class PCA(ClippedMean):
     shaped: ClassVar = True
     last: ClassVar = "moments"
     steps: ClassVar = ClippedMean.steps | {last: CovarianceStep}
-    command: ClassVar = """Release mean, covariance and principal directions of matrices.
+    command: ClassVar = """Release mean, covariance and principal components.
 
     Directions are vectors of the metric's chart. Warns or refuses if the noise is too
     large for the number of coordinates.
     """
 
-    n_components: int = own("Principal directions to release.", 2, 1, **COMPONENTS)
+    n_components: int = option("Principal directions to release.", 2, 1, **COMPONENTS)
 
     # --- asking
 
-    def prepare(self, records: Records) -> None:
+    def prepare(self, records: Any) -> None:
         d, count = len(records.space.region.center), real("n_components", self.n_components)
         if not (1 <= count <= d and count == int(count)):
             raise ParameterError(
@@ -194,7 +195,7 @@ class PCA(ClippedMean):
     def thresholds(self, d: int, mu: float) -> dict[str, int | None]:
         return {
             "to release components": enough(LEAST * d**1.5 / mu),
-            "to release them without a warning": enough(ENOUGH * d**1.5 / mu),
+            "to release components without a warning": enough(ENOUGH * d**1.5 / mu),
         }
 
     # --- what the certificate says
@@ -318,10 +319,16 @@ STATISTIC = PCA()
 def private_pca(X: Any, *, n_components: int, **options: Unpack[Options]) -> Release:
     """Release mean, covariance and principal components, under one budget.
 
-    The options are those of :func:`spdp.private_mean`; ``delta`` must be positive.
     Warns (:class:`spdp.errors.TooNoisy`) or refuses if n·μ is too small for the number
     of coordinates. Under "add-remove" the number of records (or persons) is private,
     and a noisy number is released with the rest; it then only warns.
+
+    Parameters
+    ----------
+    X : array (n, k, k), or anything :func:`spdp.data.source.as_source` takes
+    n_components : int
+        Number of principal components to release.
+    {options}
 
     Returns
     -------

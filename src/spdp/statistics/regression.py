@@ -46,9 +46,9 @@ from spdp.release import Release
 from spdp.release.certificate import Facts
 from spdp.release.declaration import MATRIX, NONE, Check, Sampled, Values
 from spdp.release.verify import equal
-from spdp.rendering.pictures import Panel, changes, matrix_panels, stacked
+from spdp.rendering.panels import Panel, changes, matrix_panels, stacked
 from spdp.statistics import base
-from spdp.statistics.base import Context, Options, Outcome, Records, Statistic
+from spdp.statistics.base import Context, Options, Outcome, Statistic
 
 MOST = 8  # covariates
 NARROWEST = 1e-140  # range of a covariate: squares of slopes stay finite
@@ -135,7 +135,7 @@ class Regression(Statistic):
 
     name: ClassVar = "regression"
     title: ClassVar = "regression on covariates"
-    of: ClassVar = "what was released"
+    measured_from: ClassVar = "what was released"
     target: ClassVar = (
         "the least-squares regression, in the {distance} chart, of {units}, each clipped to the "
         "domain, on covariates ({covariates}) of public range"
@@ -158,11 +158,11 @@ class Regression(Statistic):
     command: ClassVar = "Release the regression of the matrices in files on covariates."
     aliases: ClassVar = ("regress",)
 
-    ranges: ArrayLike = base.own("Public range of each covariate.", "18:90", (), **RANGES)
+    ranges: ArrayLike = base.option("Public range of each covariate.", "18:90", (), **RANGES)
 
     # --- asking
 
-    def prepare(self, records: Records) -> None:
+    def prepare(self, records: Any) -> None:
         records.ranges = check_ranges(self.ranges)
 
     def run(self, context: Context) -> Outcome:
@@ -409,9 +409,7 @@ def private_regression(
     ranges : pair, or array (p, 2)
         Public least and largest value of each covariate. A value outside is clipped to
         them, and NaN counts as the middle.
-    epsilon, delta, domain, metric, reference_point, adjacency, groups, on_invalid,
-    ledger, label, random_state, engine
-        As in :func:`spdp.private_mean`; ``delta`` must be positive.
+    {options}
 
     Returns
     -------

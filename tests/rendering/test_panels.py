@@ -17,7 +17,7 @@ from spdp.errors import DataError, ParameterError
 from spdp.release.declaration import Declaration
 from spdp.release.report import panels
 from spdp.release.summary import Summary
-from spdp.rendering.pictures import paint
+from spdp.rendering.panels import paint
 
 BUDGET = {"epsilon": 2.0, "delta": 1e-5, "domain": Ball(3.0)}
 Y = np.arange(3000) % 2
@@ -87,7 +87,7 @@ def test_a_difference_is_drawn_with_both_means(X):
     release = private_difference(X, Y, classes=(1, 0), **BUDGET)
     *means, change = [p for p in drawn(release) if p.kind == "matrix"]
     assert [panel.title for panel in means] == ["Mean of class 1", "Mean of class 0"]
-    assert change.title.startswith("Class 1 less class 0: distinguishable from noise at 5 %: p ")
+    assert change.title.startswith("Mean of class 1 less that of class 0")
     np.testing.assert_array_equal(change.data, means[0].data - means[1].data)
     assert change.scale != means[0].scale
 

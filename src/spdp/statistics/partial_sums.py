@@ -68,7 +68,7 @@ class LatticeSum:
     --------
     >>> from spdp import EigenvalueBounds
     >>> from spdp.datasets import synthetic_spd
-    >>> from spdp.statistics.sums import LatticeSum
+    >>> from spdp.statistics.partial_sums import LatticeSum
     >>> X, domain = synthetic_spd(300, 2, random_state=0), EigenvalueBounds(0.5, 2.0)
     >>> both = LatticeSum.of(X[:100], domain) + LatticeSum.of(X[100:], domain)
     >>> bool((both.total == LatticeSum.of(X, domain).total).all())

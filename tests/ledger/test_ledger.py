@@ -21,7 +21,7 @@ import spdp
 from spdp import Ball
 from spdp.errors import DataError, LedgerError, ParameterError, ReleaseNotStored
 from spdp.ledger import BudgetExceeded, Ledger
-from spdp.ledger.api import LedgerView
+from spdp.ledger.ledger import LedgerView
 from spdp.options import Adjacency
 from spdp.privacy import gaussian_mu, noise
 from spdp.privacy.account import Account

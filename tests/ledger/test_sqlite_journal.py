@@ -9,9 +9,9 @@ from contextlib import closing
 
 import pytest
 
-from spdp.ledger.api import Ledger, LedgerError
 from spdp.ledger.file import LedgerFile
-from spdp.ledger.journal import MAGIC, draft_of, journal_of
+from spdp.ledger.ledger import Ledger, LedgerError
+from spdp.ledger.sqlite_journal import MAGIC, draft_of, journal_of
 
 GAUSSIAN = {"mechanism": "tangent-gaussian", "mu": 0.01}
 FORK = multiprocessing.get_context("fork")

@@ -9,9 +9,9 @@ import pytest
 from spdp import Ball, EigenvalueBounds, private_mean
 from spdp.errors import DataError, ParameterError
 from spdp.lattice import exact_sum
-from spdp.statistics import sums
+from spdp.statistics import partial_sums as sums
 from spdp.statistics.mean import release_sum
-from spdp.statistics.sums import LatticeSum
+from spdp.statistics.partial_sums import LatticeSum
 
 DOMAIN = EigenvalueBounds(0.01, 100.0)
 

@@ -89,7 +89,7 @@ def _checks(directory: Path, key: Path | None) -> list[Row]:
     return rows
 
 
-def _page(file: Path, release: "Release") -> Row:
+def _page(file: Path, release: Release) -> Row:
     """Compare the page with its release: the seal does not cover the page."""
     if release.certificate["versions"].get("spdp") != version("spdp"):
         return file.name, True, NOT_COMPARED.format(why=OTHER_VERSION)

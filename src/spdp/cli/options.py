@@ -80,7 +80,6 @@ def load_matrix(center: Path | None) -> Any:
     """The matrix of a .npy file, if one is named."""
     if center is None:
         return None
-
     try:
         matrix = np.load(center, allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
@@ -92,10 +91,7 @@ def load_matrix(center: Path | None) -> Any:
 
 def load_reference(file: Path | None) -> Reference | None:
     """The reference of a file, if one is named."""
-    if file is None:
-        return None
-
-    return Reference.load(file)
+    return None if file is None else Reference.load(file)
 
 
 def _fingerprint_key() -> bytes | None:

@@ -62,7 +62,7 @@ class PrivateFrechetMean(TransformerMixin, PrivateEstimator):  # type: ignore[mi
 
     mechanism: str = "auto"
     method: str = "auto"
-    weights: str = "persons"
+    weights: str | None = None
     max_records: int | None = None
     reference: Reference | None = None
 

@@ -119,8 +119,9 @@ class Planner:
                 raise ParameterError(f"{named(name)} must be an integer from 1 to 2**32: {value}")
         check_domain(self.domain)
         taken = {f.name for f in fields(find(self.statistic))}
-        for f in fields(self):
-            if OWN.get(f.name, f.name) not in taken and f.name in OWN and self._given(f):
+        others = [f for f in fields(self) if f.name in OWN and OWN[f.name] not in taken]
+        for f in others:
+            if getattr(self, f.name) != f.default:
                 raise ParameterError(f"{named(f.name)} is not an option of {self.statistic}")
         for kind in (Mechanism, Method, Adjacency, Covariance, Unit):
             choose(kind, getattr(self, name := kind.__name__.lower()), name)
@@ -132,9 +133,6 @@ class Planner:
         # raise now for what cannot be used
         self.planned.prepare(_Counted(self.space, self.n))
         _ = self.spreads, self.away, self.shots, self.settled(self.n, self.epsilon)
-
-    def _given(self, option: Any) -> bool:
-        return bool(getattr(self, option.name) != option.default)
 
     # --- what is asked
 

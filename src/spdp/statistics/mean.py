@@ -19,18 +19,9 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from spdp.adaptive import MeanSearch, Search
+from spdp.adaptive import MeanSearch, Search, steps
 from spdp.adaptive.mean import searched_bound
-from spdp.adaptive.steps import (
-    BALL,
-    SHAPE,
-    Kinds,
-    MeanStep,
-    Number,
-    Queries,
-    ball_queries,
-    shape_queries,
-)
+from spdp.adaptive.steps import Kinds, Queries
 from spdp.engines import VectorStore
 from spdp.error.bound import Bound
 from spdp.error.laws import AnyLaw, Chi2, mean_law
@@ -85,7 +76,7 @@ WITHIN = "the mean of the records clipped to within {reach:.4g} of a released ce
 class OneShotStep(Step):
     """The only answer, and the number of records (or weights) if it is released."""
 
-    n_estimate: Number | None = None
+    n_estimate: steps.Number | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +182,7 @@ class Mean(Statistic):
     def kinds(self, method: str | None) -> Kinds:
         if method == Method.ONESHOT:
             return {"mean": OneShotStep}
-        return BALL | SHAPE | {"mean": MeanStep}
+        return steps.BALL | steps.SHAPE | {"mean": steps.MeanStep}
 
     def queries(self, facts: Facts) -> Queries:
         region = facts.space.region
@@ -201,7 +192,7 @@ class Mean(Statistic):
         mean: Queries = {"mean": whole_domain_sum(region, weight)}
         if not facts.searched:
             return mean
-        return ball_queries(facts.space) | shape_queries(facts.space) | mean
+        return steps.ball_queries(facts.space) | steps.shape_queries(facts.space) | mean
 
     def law(self, facts: Facts) -> AnyLaw | None:
         if facts.searched:

@@ -212,6 +212,21 @@ def test_projection_ends_in_both_sets():
     np.testing.assert_allclose(CHART.project(P, region), P, atol=1e-9)
 
 
+@pytest.mark.parametrize(("low", "trace", "k"), [(1e-3, 10.0, 3), (0.25, 55005.5, 22)])
+def test_a_projected_vector_has_its_eigenvalues_in_the_interval(low, trace, k):
+    """The centre of a domain of traces is not the middle of its interval."""
+    domain = TraceBounds(low, trace)
+    region = domain.region(k)
+    middle = float(region.center[0])
+    for below in (1.01, 1.5, 2.0, 5.0):
+        v = region.center.copy()
+        v[0] = np.log(low / below)
+        logs = np.linalg.eigvalsh(invvecd(CHART.project(v, region)))
+        assert logs[0] >= np.log(low) - 1e-9
+        matrix = np.diag([low / below, *[np.exp(middle)] * (k - 1)])
+        assert not domain.contains(matrix)
+
+
 def test_bounds_of_eigenvalues_need_no_ball():
     """Their ball holds them: the vector at a corner is not touched again."""
     region = EigenvalueBounds(0.1, 10.0).region(3)

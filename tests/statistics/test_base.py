@@ -34,6 +34,7 @@ from spdp.statistics import find
 
 N = 3000
 Y, COVARIATES = np.arange(N) % 2, np.linspace(0.0, 1.0, N)
+PUBLIC = {"epsilon": 2.0, "delta": 1e-6, "domain": Ball(1.0)}
 STATISTICS = {
     "class-means": lambda X, **o: private_class_means(X, Y, classes=[0, 1], **o),
     "difference": lambda X, **o: private_difference(X, Y, classes=[0, 1], **o),
@@ -98,6 +99,35 @@ def test_classes_that_no_certificate_can_name_cost_nothing(
     with pytest.raises(ParameterError, match="finite numbers or texts"):
         statistic(random_spd(N, 2), Y, classes=classes, ledger=ledger, **options)
     assert ledger.history() == []
+
+
+def test_an_empty_text_is_no_class():
+    """It means "no label", so that records without one would count in it."""
+    with pytest.raises(ParameterError, match="empty text"):
+        private_class_means(np.eye(2)[None], [""], classes=["", 0], **PUBLIC)
+
+
+@pytest.mark.parametrize(
+    "options", [{"covariance": None}, {"method": None}, {"method": 3}, {"covariance": "Full"}]
+)
+def test_a_choice_that_is_none_costs_nothing(random_spd, tmp_path, options):
+    ledger = Ledger(tmp_path / "l", epsilon=5.0, delta=1e-5)
+    with pytest.raises(ParameterError, match=next(iter(options))):
+        private_class_means(random_spd(N, 2), Y, classes=[0, 1], ledger=ledger, **PUBLIC, **options)
+    assert ledger.history() == []
+
+
+def test_options_of_numpy_types_are_plain_in_the_certificate(random_spd, tmp_path):
+    X, ids = random_spd(N, 2), np.arange(N) // 2
+    made = [
+        private_class_means(X, Y, classes=iter([0, 1]), method=np.str_("oneshot"), **PUBLIC),
+        private_difference(X, Y, classes=iter([0, 1]), **PUBLIC),
+        private_mean(X, groups=ids, max_records=np.int64(3), **PUBLIC),
+        private_mean(X, groups=ids, max_records=3.0, **PUBLIC),
+    ]
+    for i, one in enumerate(made):
+        one.save(tmp_path / str(i))
+        assert all(check.ok for check in Release.load(tmp_path / str(i)).verify())
 
 
 @pytest.mark.parametrize("name", STATISTICS)

@@ -159,8 +159,10 @@ class LogEuclidean(Chart):
         second step moves straight toward it.
         """
         if isfinite(region.log_low):
-            away = v - region.center  # no eigenvalue is further from the middle than its norm
-            if np.vdot(away, away) <= (0.5 * (region.log_high - region.log_low)) ** 2:
+            away = v - region.center  # no eigenvalue is further from the centre's than its norm
+            middle = float(region.center[0])
+            room = min(middle - region.log_low, region.log_high - middle, region.radius)
+            if np.vdot(away, away) <= room * room:
                 return v
             w, V = np.linalg.eigh(self.unfold(v))
             v = self.fold(compose(V, np.clip(w, region.log_low, region.log_high)))

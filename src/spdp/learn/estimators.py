@@ -10,6 +10,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from spdp.charts import chart_of
+from spdp.data.source import as_source
 from spdp.domain.base import check_domain
 from spdp.errors import DataError, ParameterError
 from spdp.kernels.arrays import Array
@@ -199,9 +200,10 @@ class PrivateTangentPCA(TransformerMixin, PrivateEstimator, _Components):  # typ
 
         ``groups`` holds the subject ID of each record.
         """
-        release = private_pca(X, groups=groups, **self._options())
-        if release.value.ndim != 2:
+        source = as_source(X)
+        if source.parts is not None:
             raise ParameterError("records of several matrices each: use private_pca")
+        release = private_pca(source, groups=groups, **self._options())
         self._keep(release)
         for name, value in release.values.items():  # mean_, components_ and so on
             setattr(self, f"{name}_", value)

@@ -309,7 +309,8 @@ class Statistic(Declaration):
         """Refuse values that are not among the choices of their option."""
         mine = _choices(type(self))  # type: ignore[arg-type]
         own = [(f.metadata["kind"], getattr(self, f.name), f.name) for f in mine]
-        check_choices(*more, *(choice for choice in own if choice[1] is not None))
+        left_out = {f.name for f in mine if getattr(self, f.name) is f.default is None}
+        check_choices(*more, *(choice for choice in own if choice[2] not in left_out))
 
     # --- written by each statistic
 

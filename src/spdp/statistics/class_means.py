@@ -87,9 +87,21 @@ def check_classes(classes: Sequence[Any]) -> list[Any]:
         raise ParameterError(f"{named('classes')} is empty: pass the public list of classes")
     if not all(isinstance(name, bool | int | float | str) and _is_written(name) for name in names):
         raise ParameterError(f"{named('classes')} must be finite numbers or texts")
+    if None in map(label_of, names):
+        raise ParameterError(f"{named('classes')} has an empty text, which means no label: {names}")
     if len({label_of(name) for name in names}) < len(names):
         raise ParameterError(f"{named('classes')} names a class twice: {names}")
     return names
+
+
+class ClassStatistic(Statistic):
+    """Base of statistics of classes: their public list is read once."""
+
+    classes: Sequence[Any]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.classes, Iterator):
+            object.__setattr__(self, "classes", list(self.classes))
 
 
 def _is_written(name: Any) -> bool:
@@ -112,7 +124,7 @@ def classes_option() -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassMeans(Statistic):
+class ClassMeans(ClassStatistic):
     """Means and sizes of classes, and the covariance within them."""
 
     name: ClassVar = "class-means"
@@ -159,7 +171,7 @@ class ClassMeans(Statistic):
             return base.Settled(budget, Method.ADAPTIVE if replaces and large else Method.ONESHOT)
         if wanted == Method.ADAPTIVE and not replaces:
             raise ParameterError(f"{named('method', 'adaptive')} needs replace-one adjacency")
-        return base.Settled(budget, wanted)
+        return base.Settled(budget, Method(wanted))
 
     def run(self, context: Context) -> Outcome:
         names, second = check_classes(self.classes), str(self.covariance)

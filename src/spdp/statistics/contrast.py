@@ -56,8 +56,9 @@ from spdp.queries.sums import ClassClippingBias, Frame
 from spdp.release.certificate import Facts
 from spdp.release.declaration import MUST, Check, Values
 from spdp.release.verify import at_edge, at_least, close, equal, same, tolerance, vectors
-from spdp.statistics.base import Context, Outcome, Statistic
+from spdp.statistics.base import Context, Outcome
 from spdp.statistics.class_means import (
+    ClassStatistic,
     check_classes,
     check_total,
     class_means,
@@ -123,7 +124,7 @@ class Found:
 
 
 @dataclass(frozen=True, eq=False)
-class Contrast(Statistic):
+class Contrast(ClassStatistic):
     """Contrasts of class means, and a test that they are zero."""
 
     measured_from: ClassVar = "what was released"

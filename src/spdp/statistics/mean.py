@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
+from spdp import options as choices
 from spdp.adaptive import MeanSearch, Search, steps
 from spdp.adaptive.mean import searched_bound
 from spdp.adaptive.steps import Kinds, Queries
@@ -27,16 +28,7 @@ from spdp.error.bound import Bound
 from spdp.error.laws import AnyLaw, Chi2, mean_law
 from spdp.errors import ParameterError, named
 from spdp.ledger import Ledger, check_ledger
-from spdp.options import (
-    METHOD_HELP,
-    Adjacency,
-    Mechanism,
-    Method,
-    Noise,
-    Unit,
-    Weights,
-    real,
-)
+from spdp.options import METHOD_HELP, Adjacency, Mechanism, Method, Noise, Unit, Weights
 from spdp.privacy.account import Seed, Step
 from spdp.privacy.budget import Budget
 from spdp.queries import Estimate
@@ -45,17 +37,8 @@ from spdp.release import Release, verify
 from spdp.release.certificate import Facts
 from spdp.release.declaration import LAW, MATRIX, MAY, MOVED, PARTS, Check, Values
 from spdp.rendering.panels import Panel, matrix_panels, stacked
-from spdp.statistics.base import (
-    DISTANCE,
-    Context,
-    Options,
-    Outcome,
-    Records,
-    Settled,
-    Statistic,
-    option,
-    public,
-)
+from spdp.statistics import base
+from spdp.statistics.base import Context, Options, Outcome, Records, Settled
 from spdp.statistics.clipped_mean import check_clipping_bias, check_units
 from spdp.statistics.oneshot import OneShot, choose_method, plan_one_shot
 from spdp.statistics.partial_sums import LatticeSum
@@ -80,7 +63,7 @@ class OneShotStep(Step):
 
 
 @dataclass(frozen=True, eq=False)
-class Mean(Statistic):
+class Mean(base.Statistic):
     """The Fréchet mean."""
 
     name: ClassVar = "mean"
@@ -98,13 +81,13 @@ class Mean(Statistic):
     manifest gives subject IDs: a person then counts once, with all records protected.
     """
 
-    mechanism: str = option("Distribution of the noise.", None, "auto", kind=Mechanism)
-    method: str = option(METHOD_HELP, None, "auto", kind=Method)
+    mechanism: str = base.option("Distribution of the noise.", None, "auto", kind=Mechanism)
+    method: str = base.option(METHOD_HELP, None, "auto", kind=Method)
     weights: str | None = field(default=None, metadata={"kind": Weights})  # or by max_records
-    max_records: int | None = option(
+    max_records: int | None = base.option(
         "Weight persons by their records, up to this public number.", None, **COUNT
     )
-    reference: Reference | None = option(
+    reference: Reference | None = base.option(
         "Public reference, .npz, from spdp reference.", None, kind=Path, parse=Reference.load
     )
 
@@ -118,7 +101,8 @@ class Mean(Statistic):
             )
         if weighted and not records.grouped:
             raise ParameterError(f"{named('max_records')} needs {named('groups')}")
-        records.max_records = self.max_records
+        if weighted:
+            records.max_records = choices.positive_int("max_records", self.max_records)
         if self.reference is not None:
             check_reference(self.reference, records.space.k, records.space.chart.key)
 
@@ -131,7 +115,7 @@ class Mean(Statistic):
         """
         space, ledger, mechanism = records.space, options["ledger"], str(self.mechanism)
         shared = ledger is not None and ledger.delta > 0
-        if mechanism == Mechanism.AUTO and real("delta", delta) > 0 and shared:
+        if mechanism == Mechanism.AUTO and choices.real("delta", delta) > 0 and shared:
             mechanism = Mechanism.GAUSSIAN
         given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism}
         given |= {"adjacency": options["adjacency"], "max_records": self.max_records}
@@ -161,7 +145,7 @@ class Mean(Statistic):
         if shot.query.weight:
             answer.note(OneShotStep, n_estimate=estimate.count.value)
         y = context.space.region.center + estimate.value
-        facts = {**self.offered, "max_records": self.max_records}
+        facts = {**self.offered, "max_records": shot.max_records}
         return Outcome(store.n, {"mean": y}, facts=facts)
 
     @property
@@ -172,7 +156,7 @@ class Mean(Statistic):
     def errors(self, outcome: Outcome, records: Any) -> dict[str, float]:
         y = records.space.chart.project(outcome.vectors["mean"], records.space.region)
         truth = records.once("mean", lambda rows: rows.Y.mean(axis=0))
-        return {DISTANCE: float(np.linalg.norm(y - truth))}
+        return {base.DISTANCE: float(np.linalg.norm(y - truth))}
 
     def thresholds(self, d: int, mu: float) -> dict[str, int | None]:
         return {}
@@ -310,7 +294,7 @@ class Mean(Statistic):
 STATISTIC = Mean()
 
 
-@public
+@base.public
 def private_mean(
     X: Any,
     *,

@@ -92,7 +92,7 @@ def plan_one_shot(
     private = neighbours is Adjacency.ADD_REMOVE  # the number of records
     query: VectorSum = whole_domain_sum(region, count_weight(len(region.center)) if private else 0)
     if max_records is not None:
-        positive_int("max_records", max_records)
+        max_records = positive_int("max_records", max_records)
         query = share_sum(region, neighbours)
     possible, refusal = [], ParameterError("no noise is possible")
     for budget in _budgets(choose(Mechanism, mechanism, "mechanism"), epsilon, delta):

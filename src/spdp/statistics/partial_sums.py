@@ -193,10 +193,11 @@ def _size(sum_: LatticeSum) -> str:
 def _checked(body: _Body) -> LatticeSum:
     """The sum that a file holds, or an error that names what is impossible in it."""
     chart, domain = chart_of(body.metric, body.reference_point, body.parts), domain_of(body.domain)
-    d = len(domain.region(body.k, chart).center)
-    if len(body.total) != d:
+    d = chart.dimension(body.k)
+    if len(body.total) != d:  # before anything of that size is made
         raise DataError(f"its total does not have the {d} coordinates of k = {body.k}")
-    if not all(abs(v) <= body.n * RECORD_NORM for v in body.total):
+    domain.region(body.k, chart)  # an error where it does not fit
+    if sum(v * v for v in body.total) > (body.n * RECORD_NORM) ** 2:
         raise DataError(f"its total is too large for {body.n} records")
     given = msgspec.structs.asdict(body) | {"unit": body.unit.value, "domain": domain}
     exact, readings = np.array(body.total, np.int64), frozenset(body.readings)

@@ -23,7 +23,7 @@ COMMANDS = {
     **dict.fromkeys(("mean", "plan", "reference", "sum", "merge", "verify"), ()),
     **dict.fromkeys(("demo", "describe", "reproduce", "report"), ()),
     "ledger": {"create", "show", "history", "export", "bind", "recover"},
-    "stats": {"class-means", "dispersion", "pca", "median", "regression", "difference"},
+    "stats": set(STATISTICS) - {"mean"},
 }
 
 

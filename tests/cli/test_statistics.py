@@ -173,6 +173,7 @@ COMMANDS = {
     "median": (),
     "regression": ("--covariates", "x.txt", "--ranges", "0:3000,0:3"),
     "difference": ("--labels", "y.npy", "--classes", "1,0"),
+    "anova": ("--labels", "y.npy", "--classes", "1,0"),
 }
 
 

@@ -7,6 +7,7 @@ from replay import run
 import spdp.statistics
 from spdp import (
     EigenvalueBounds,
+    private_anova,
     private_class_means,
     private_difference,
     private_dispersion,
@@ -35,8 +36,9 @@ STATISTICS = {
     "median": (private_median, {}),
     "regression": (private_regression, {"ranges": (0.0, 1.0)}),
     "difference": (private_difference, {"classes": [0, 1], "on_invalid": "center"}),
+    "anova": (private_anova, {"classes": [0, 1, 2]}),
 }
-BESIDE = {"class-means": "y", "difference": "y", "regression": "covariates"}
+BESIDE = {"class-means": "y", "difference": "y", "anova": "y", "regression": "covariates"}
 
 
 def test_no_statistic_is_left_out():

@@ -18,6 +18,7 @@ from spdp import (
     ExtrinsicGaussian,
     RiemannianLaplace,
     TangentGaussian,
+    private_anova,
     private_class_means,
     private_difference,
     private_dispersion,
@@ -51,6 +52,7 @@ HONEST = {
     "persons": lambda: private_median(X, groups=np.arange(N) // 2, **OPTIONS),
     "shrunk": lambda: private_mean(LARGE, method="adaptive", **OPTIONS),
     "difference": lambda: private_difference(X, Y, **CLASSES),
+    "anova": lambda: private_anova(X, Y, **CLASSES),
     "classes": lambda: private_class_means(X, Y, method="adaptive", **CLASSES),
     "axes": lambda: private_class_means(X, Y, method="adaptive", covariance="full", **CLASSES),
     "whole": lambda: private_class_means(
@@ -266,6 +268,15 @@ FORGED = {
         "another difference": value("difference", lambda D: D + 1.0),
         "other means": value("means", lambda M: 1.5 * M),
         "means elsewhere": value("means", lambda M: 1e6 * M),
+    },
+    "anova": {
+        "less noise": every(noise=lambda law: less(law, 1e-8)),
+        "no bias": only("error_bound_parts", clipping_bias=0.0, clipping_bias_sd=0.0),
+        "p-value and test": claimed(1e-12),
+        "less chance than noise": certain_test,
+        "other effects": value("effects", lambda E: 2.0 * E),
+        "other means": value("means", lambda M: 1.5 * M),
+        "other counts": value("counts", lambda n: n[::-1] + 5.0),
     },
     "classes": {
         "less noise": only("error_bound_within", noise=lambda law: less(law, 1e-8)),

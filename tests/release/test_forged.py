@@ -10,6 +10,7 @@ from spdp import (
     EigenvalueBounds,
     Release,
     TangentGaussian,
+    private_anova,
     private_class_means,
     private_difference,
     private_dispersion,
@@ -41,6 +42,7 @@ STATISTICS = {
     "median": lambda **o: private_median(X, **o),
     "regression": lambda **o: private_regression(X, AGE, ranges=(0, 1), **o),
     "difference": lambda **o: private_difference(X, Y, classes=(0, 1), **o),
+    "anova": lambda **o: private_anova(X, Y, classes=(0, 1), **o),
 }
 OTHERS = {
     "searched mean": lambda: private_mean(X, method="adaptive", **OPTIONS),

@@ -17,6 +17,7 @@ from spdp import (
     PrivateTangentLDA,
     Release,
     plan,
+    private_anova,
     private_class_means,
     private_difference,
     private_dispersion,
@@ -36,6 +37,7 @@ N = 3000
 Y, COVARIATES = np.arange(N) % 2, np.linspace(0.0, 1.0, N)
 PUBLIC = {"epsilon": 2.0, "delta": 1e-6, "domain": Ball(1.0)}
 STATISTICS = {
+    "anova": lambda X, **o: private_anova(X, Y, classes=[0, 1], **o),
     "class-means": lambda X, **o: private_class_means(X, Y, classes=[0, 1], **o),
     "difference": lambda X, **o: private_difference(X, Y, classes=[0, 1], **o),
     "dispersion": lambda X, **o: private_dispersion(X, **o),

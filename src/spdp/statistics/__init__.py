@@ -24,6 +24,7 @@ STATISTICS = (
     "median",
     "regression",
     "difference",
+    "anova",
 )
 SUMMARY = "summary"  # of a mechanism; its sensitivity is stated by the caller
 

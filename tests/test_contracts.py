@@ -54,6 +54,7 @@ SHARED = (  # what counts rows in part: those of a person, one in each class
     moments.ClassDistance,
     moments.ClassDeviation,
     moments.ClassHistogram,
+    moments.HistogramByClass,
     sums.ClassClippingBias,
 )
 
@@ -65,7 +66,7 @@ def make_queries(rng, d):
     center = centers[0]
     frame, plain = Frame(center, width, axes), Frame.plain(center)
     radius, edges = 10.0 ** rng.uniform(-2, 1), np.sort(rng.uniform(0, 20, 8))
-    longest = radius * float(width.max())
+    longest, radii = radius * float(width.max()), radius * np.linspace(0.5, 1.5, C)
     weights = (int(0.8 * RECORD_NORM), int(0.6 * RECORD_NORM))
     region = Region(-inf, inf, center, radius)
     slopes = np.concatenate([center[None], rng.standard_normal((P, d))])
@@ -86,16 +87,18 @@ def make_queries(rng, d):
         sums.ClippingBias(
             "loss of squares", frame, radius, (30.0 * longest, 9.0 * longest), weights, (1, 2)
         ),
-        sums.ClassClippingBias("class clipping bias", center, radius, 2.0 * radius),
+        sums.ClassClippingBias("class clipping bias", center, radii, radius),
         moments.CorrelationSum("correlation", frame, radius),
         moments.SquaredNormSum("squared norms", plain, radius),
         moments.SquaredNormSum("squared norms and count", plain, radius, COUNTED),
         moments.MomentSum("moments", frame, radius, C, "full", True, centers),
         moments.MomentSum("moments by class", frame, radius, C, "diagonal", False),
         moments.MomentSum("sums by class", frame, radius, C),
+        moments.MomentSum("moments in balls by class", frame, radii, C, "full", False),
         moments.ClassDistance("class distance", frame, centers, radius),
         moments.ClassDeviation("class deviation", frame, centers, radius),
         moments.ClassHistogram("class histogram", frame, centers, edges),
+        moments.HistogramByClass("histogram by class", frame, edges, C),
         covariates.CovariateSum("covariates", sums.VectorSum("", of_x, 1.5)),
         covariates.CovariateSum("covariate deviations", sums.AbsoluteSum("", of_x, 0.8)),
         covariates.ResidualDistance("residual", trend, radius),
@@ -410,7 +413,7 @@ def _(query: sums.ClippingBias, rows, found):
 @claims.register
 def _(query: sums.ClassClippingBias, rows, found):
     distance = np.linalg.norm(rows.Y - query.center, axis=1)
-    bias = np.clip(distance - query.radius, 0.0, query.cap)
+    bias = np.clip(distance - query.radii[rows.label], 0.0, query.cap)
     yield found.value, [bias[rows.label >= 0].sum()], len(rows.Y) * query.cap
 
 
@@ -431,9 +434,11 @@ def _(query: moments.SquaredNormSum, rows, found):
 @claims.register
 def _(query: moments.MomentSum, rows, found):
     around = 0.0 if query.centers is None else query.centers[rows.label]
-    Z = within(seen(query.frame, rows.Y, around), query.radius)
+    radii = np.broadcast_to(query.radius, C)
+    Z = seen(query.frame, rows.Y, around)
+    Z = np.array([within(z[None], radii[c])[0] for z, c in zip(Z, rows.label, strict=True)])
     each = [Z[rows.label == c] for c in range(C)]
-    n, fine = len(Z), query.radius
+    n, fine = len(Z), float(radii.max())
     yield found.counts, [len(part) for part in each], n
     yield found.sums, [part.sum(axis=0) for part in each], n * fine
     groups = [Z[rows.label >= 0]] if query.pooled else each
@@ -470,6 +475,13 @@ def _(query: moments.ClassDeviation, rows, found):
 def _(query: moments.ClassHistogram, rows, found):
     norms = np.linalg.norm(of_classes(query, rows), axis=1)
     yield found.value, counts_between(query.edges, norms), 1.0
+
+
+@claims.register
+def _(query: moments.HistogramByClass, rows, found):
+    norms = np.linalg.norm(seen(query.frame, rows.Y), axis=1)
+    each = [counts_between(query.edges, norms[rows.label == c]) for c in range(C)]
+    yield found.value, np.concatenate(each), 1.0
 
 
 @claims.register
@@ -520,8 +532,9 @@ def noise_told(found):
         second = found.second
         if second.ndim == 3:
             second = np.diagonal(second, axis1=1, axis2=2)
-        parts = [(found.counts, found.count_sd), (found.sums, found.sum_sd)]
-        return parts + ([(second, found.second_sd)] if second.size else [])
+        by_class = [np.reshape(sd, (-1, 1)) for sd in (found.sum_sd, found.second_sd)]
+        parts = [(found.counts, found.count_sd), (found.sums, by_class[0])]
+        return parts + ([(second, by_class[1])] if second.size else [])
     if hasattr(found, "gram"):
         squares = np.diagonal(found.gram)[1:]
         return [(squares, found.gram_sd), (found.cross, found.cross_sd)]
@@ -531,23 +544,29 @@ def noise_told(found):
 @pytest.mark.parametrize("place", range(len(QUERIES)), ids=QUERIES)
 def test_estimates_say_how_noisy_they_are(place):
     """Noise of one scale in every integer moves each number by what is stated."""
-    rng, kernels, scale = np.random.default_rng(place), kernels_for(), 1e5
     for d in (1, 4):
-        query = make_queries(rng, d)[0][place]
-        rows = make_rows(rng, query, 200, d)
-        answer = query.total(rows, kernels).astype(float)
-        noisy = answer + scale
-        if getattr(query, "weight", 0) and not isinstance(query, moments.MomentSum):
-            noisy[-1] = answer[-1]  # what the noise of a count does is not in the sd
-        before, after = (query.estimate(a, scale, 200.0) for a in (answer, noisy))
-        for (x, sd), (y, _) in zip(noise_told(before), noise_told(after), strict=True):
-            np.testing.assert_allclose(
-                np.asarray(y) - x, np.broadcast_to(sd, np.shape(x)), rtol=1e-3
-            )
-        if getattr(query, "weight", 0) and not isinstance(query, moments.MomentSum):
-            noisy[-1] += scale
-            told = [query.estimate(a, scale, 200.0).count for a in (answer, noisy)]
-            assert told[1].value - told[0].value == pytest.approx(told[0].sd, rel=1e-6)
+        assert any(is_moved_by_its_noise(place, d, seed) for seed in range(20))
+
+
+def is_moved_by_its_noise(place, d, seed):
+    """False where a number is at the limit of its range, so that nothing moves it."""
+    rng, kernels, scale = np.random.default_rng([seed, place]), kernels_for(), 1e5
+    query = make_queries(rng, d)[0][place]
+    rows = make_rows(rng, query, 200, d)
+    answer = query.total(rows, kernels).astype(float)
+    noisy = answer + scale
+    if getattr(query, "weight", 0) and not isinstance(query, moments.MomentSum):
+        noisy[-1] = answer[-1]  # what the noise of a count does is not in the sd
+    before, after = (query.estimate(a, scale, 200.0) for a in (answer, noisy))
+    for (x, sd), (y, _) in zip(noise_told(before), noise_told(after), strict=True):
+        if np.allclose(x, y, rtol=1e-12, atol=0.0):
+            return False
+        np.testing.assert_allclose(np.asarray(y) - x, np.broadcast_to(sd, np.shape(x)), rtol=1e-3)
+    if getattr(query, "weight", 0) and not isinstance(query, moments.MomentSum):
+        noisy[-1] += scale
+        told = [query.estimate(a, scale, 200.0).count for a in (answer, noisy)]
+        assert told[1].value - told[0].value == pytest.approx(told[0].sd, rel=1e-6)
+    return True
 
 
 # --- records at the edge of a domain, in every chart

@@ -72,15 +72,15 @@ def test_worst_case_neighbours_of_directions(kernels):
 def test_it_is_the_sum_of_what_a_ball_takes_away(rng):
     Y = rng.standard_normal((300, 4)) * 3.0
     label = rng.integers(-1, 2, 300)
-    query = ClassClippingBias("", np.ones(4), 2.0, 3.0)
-    bias = np.clip(np.linalg.norm(Y - 1.0, axis=1) - 2.0, 0.0, 3.0)
+    query = ClassClippingBias("", np.ones(4), np.array([2.0, 1.0]), 3.0)
+    bias = np.clip(np.linalg.norm(Y - 1.0, axis=1) - np.where(label == 1, 1.0, 2.0), 0.0, 3.0)
     total = query.total(Rows(Y, label=label), kernels_for())
     assert total[0] * 3.0 / RECORD_NORM == pytest.approx(bias[label >= 0].sum(), abs=1e-5)
 
 
 def test_a_person_in_many_classes_counts_once(rng):
     """Whatever a person's rows, they add an integer between 0 and 2³⁰."""
-    query = ClassClippingBias("", np.zeros(2), 1.0, 1.0)
+    query = ClassClippingBias("", np.zeros(2), np.ones(6), 1.0)
     for _ in range(100):
         rows = int(rng.integers(1, 6))
         share = rng.multinomial(WHOLE, np.ones(rows) / rows)

@@ -136,7 +136,8 @@ def test_a_difference_is_told_with_its_length_and_its_noise(random_spd, factor, 
     # where the labels mean nothing, halves of the same records are compared
     release = private_difference(X if factor > 1 else np.repeat(X[::2], 2, 0), LABELS, **options)
     counts, last = release.values["counts"], release.certificate["steps"][-1]
-    noise = last["scale"] * last["radius"] / RECORD_NORM * np.sqrt((counts**-2.0).sum())
+    radii = np.array(last["radii"])
+    noise = last["scale"] / RECORD_NORM * np.sqrt(((radii / counts) ** 2).sum())
     told = facts(release.certificate)["difference"]
     assert told.startswith(f"length {np.linalg.norm(release.value):.4g} ")
     assert float(re.search(r"coordinate about (\S+) rms", told)[1]) == pytest.approx(noise, rel=0.1)

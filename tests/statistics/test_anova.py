@@ -11,7 +11,7 @@ from spdp.release.summary import Summary
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "domain": EigenvalueBounds(1e-3, 1e3)}
 
 
-def classes(shift, seed, C=4, n=4000):
+def classes(shift, seed, C=4, n=6000):
     """Records of C classes, the first of which lies apart by ``shift``."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, C, n)
@@ -22,7 +22,7 @@ def classes(shift, seed, C=4, n=4000):
 def test_effects_are_covered_and_seen():
     seen = 0
     for s in range(20):
-        X, y, Y = classes(0.15, s)
+        X, y, Y = classes(0.2, s)
         release = private_anova(X, y, classes=range(4), random_state=s, **BUDGET)
         means = np.array([Y[y == c].mean(axis=0) for c in range(4)])
         counts = release.values["counts"]
@@ -38,7 +38,7 @@ def test_classes_that_do_not_differ_are_seldom_told_apart():
     p = [
         float(private_anova(X, y, classes=range(3), random_state=s, **BUDGET).values["p_value"])
         for s in range(100)
-        for X, y, _ in [classes(0.0, s, 3, 1500)]
+        for X, y, _ in [classes(0.0, s, 3, 4500)]
     ]
     assert np.mean(np.array(p) < 0.05) <= 0.12
     assert 0.35 < np.median(p) < 0.65  # a test that never rejects would be near 1

@@ -67,7 +67,8 @@ def test_certificates_speak_of_the_last_answer(random_spd, name, adjacency):
     assert (c["n_estimate"] is None) == public
     n = N if public else c["n_estimate"]
     assert n == pytest.approx(N, rel=0.1)
-    assert c["lattice_step"] == last["size" if name == "median" else "radius"] / RECORD_NORM
+    radius = last["size"] if name == "median" else max(last.get("radii") or [last["radius"]])
+    assert c["lattice_step"] == radius / RECORD_NORM
     assert c["sensitivity"] == pytest.approx(last["sensitivity"] * c["lattice_step"] / n)
     averaged = find(name).averaged  # of the median, several last answers
     sigma = last["scale"] * c["lattice_step"] / n / np.sqrt(averaged)

@@ -6,12 +6,13 @@ import pytest
 from replay import Caught, replays
 from scipy import stats
 
-from spdp import EigenvalueBounds, private_difference
+from spdp import Ball, EigenvalueBounds, Ledger, Release, plan, private_difference
 from spdp.charts import chart_of
 from spdp.errors import DataError, ParameterError
 from spdp.geometry import expm, invvecd
-from spdp.queries.moments import MomentSum
+from spdp.queries.moments import HistogramByClass, MomentSum
 from spdp.queries.sums import ClassClippingBias
+from spdp.release.report import html_report
 from spdp.release.summary import Summary
 
 CHART = chart_of("logeuclid")
@@ -23,7 +24,7 @@ def difference(X, beside, **options):
     return private_difference(X, beside["y"], classes=(0, 1), **options)
 
 
-@pytest.mark.parametrize("query", [MomentSum, ClassClippingBias])
+@pytest.mark.parametrize("query", [MomentSum, ClassClippingBias, HistogramByClass])
 def test_a_halved_sensitivity_is_caught(monkeypatch, query):
     honest = query.sensitivity
     monkeypatch.setattr(query, "sensitivity", lambda self, kind: honest(self, kind) // 2)
@@ -60,16 +61,80 @@ def test_the_difference_of_classes_is_covered_and_seen():
 def test_classes_that_do_not_differ_are_seldom_told_apart():
     seen = 0
     for s in range(100):
-        X, y, _ = two_classes(0.0, s, n=1500)
+        X, y, _ = two_classes(0.0, s, n=2400)
         release = private_difference(X, y, classes=(0, 1), random_state=s, **BUDGET)
         seen += release.values["p_value"] < 0.05
     assert seen <= 12  # 5 are expected; more than 12 has a probability of 0.1 %
 
 
+def unequal(ratio, seed, n=4000):
+    """Vectors of two classes of one mean, the first wider, or skewed in one axis."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    if ratio == "skewed":
+        Y = 0.2 * rng.standard_normal((n, 6))
+        Y[:, 0] += np.where(y == 1, rng.exponential(0.8, n) - 0.8, 0.2 * rng.standard_normal(n))
+    else:
+        Y = 0.25 * rng.standard_normal((n, 6)) * np.where(y == 1, ratio, 1.0)[:, None]
+    return matrices(Y), y
+
+
+@pytest.mark.parametrize("ratio", [2.0, 3.0, "skewed"])
+def test_classes_of_one_mean_and_unequal_spreads_are_seldom_told_apart(ratio):
+    """The test of version 0.2 rejected 10, 21 and 89 % of such classes.
+
+    Seeded. At a true level of 8 %, more than 18 of 120 has a probability of 0.5 %.
+    """
+    options = BUDGET | {"domain": Ball(5.0), "classes": (1, 0)}
+    seen, unlike = 0, 0
+    for s in range(120):
+        X, y = unequal(ratio, s)
+        release = private_difference(X, y, random_state=s, **options)
+        seen += release.values["p_value"] < 0.05
+        first, second = release.certificate["steps"][-1]["radii"]
+        unlike += first > second
+    assert seen <= 18
+    assert unlike >= 110  # the wider class has a ball of its own
+
+
+def test_no_p_value_is_given_where_spreads_cannot_be_compared(tmp_path):
+    X, y, _ = two_classes(0.5, 0, n=1000)  # each class below 800 at ε = 1
+    release = private_difference(X, y, classes=(1, 0), random_state=0, **BUDGET)
+    assert np.isnan(release.values["p_value"])
+    test = release.certificate["steps"][-1]["test"]
+    assert test["p_value"] is None
+    assert "too small" in test["withheld"]
+    told = Summary(release.certificate).rows()["test"]
+    assert told.startswith("no p-value: the smallest class is too small")
+    release.save(tmp_path / "out")
+    again = Release.load(tmp_path / "out")
+    assert np.isnan(again.values["p_value"])
+    assert all(check.ok for check in again.verify())
+    assert "no p-value" in html_report(again)
+
+
+def test_a_ledger_keeps_a_release_without_a_p_value(tmp_path):
+    ledger = Ledger(tmp_path / "l", epsilon=5.0, delta=1e-5)
+    X, y, _ = two_classes(0.5, 0, n=1000)
+    release = private_difference(X, y, classes=(1, 0), ledger=ledger, **BUDGET)
+    values, certificate = ledger.recover(1)
+    assert np.isnan(values["p_value"])
+    assert certificate == release.certificate
+
+
+def test_the_rule_that_withholds_is_planned():
+    options = {"k": 3, "domain": Ball(5.0), "epsilon": 1.0, "delta": 1e-6, "spread": 0.5}
+    least = plan("difference", n=4000, **options).thresholds["for a p-value"]
+    assert 1500 < least < 1700
+    few = plan("difference", n=least // 2, **options)
+    assert few.verdict == f"too few records for a p-value: {least:,} are needed"
+    assert few.predictions[0].numbers["p-value given"] == 0.0
+
+
 def test_a_p_value_is_never_zero():
     """The law's tail underflows for classes that are far apart, but is positive."""
     for shift, shown in ((1.0, ": p < 2.2e-16, "), (0.0, ": p = ")):
-        X, y, _ = two_classes(shift, 0)
+        X, y, _ = two_classes(shift, 0, n=6000)
         release = private_difference(X, y, classes=(1, 0), random_state=0, **BUDGET)
         test = release.certificate["steps"][-1]["test"]
         tail = float(stats.chi2.sf(test["statistic"] / test["scale"], test["df"]))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
 from spdp.kernels.arrays import Array
 from spdp.queries.sums import Frame
@@ -107,3 +108,59 @@ def _from(x: Array, y: Array) -> Array:
     """∫ y from each x to the last."""
     pieces = 0.5 * (y[1:] + y[:-1]) * np.diff(x)
     return np.append(np.cumsum(pieces[::-1])[::-1], 0.0)
+
+
+# --- radii of classes
+
+
+@dataclass(frozen=True)
+class TailPrior:
+    """What is taken to be known of a tail before it is seen, and what its bias costs.
+
+    Beyond some x0 the share of records beyond x is taken to fall like
+    A·exp(−((x − x0)/s)^p); distances are over the typical one.
+    """
+
+    body: float  # share of the records beyond x0
+    scale: float  # of s
+    log_sd: float  # of ln s about that
+    weight: float  # of the squared clipping bias against the squared noise
+
+
+# Edges of the histogram over the typical distance, and of the tails that are fitted.
+CLASS_EDGES = np.append(0.16 * 1.25 ** np.arange(17), 7.5)
+POWERS = np.repeat([1.0, 1.5, 2.0, 3.0], 30)
+SCALES = np.tile(np.geomspace(0.04, 2.5, 30), 4)
+MISFIT = 0.15  # relative sd by which a tail's counts differ from the fitted law's
+RADII = np.geomspace(0.02, 12.0, 100)  # to choose from, beyond x0
+# mean of (x − r)₊ beyond r = x0 + RADII, over A, for each tail
+_POWER = (RADII / SCALES[:, None]) ** POWERS[:, None]
+LEFT = (SCALES * special.gamma(1.0 / POWERS) / POWERS)[:, None]
+LEFT = LEFT * special.gammaincc(1.0 / POWERS[:, None], _POWER)
+
+
+def fitted_radius(
+    counts: Array, sd: float, size: float, noise: float, prior: TailPrior
+) -> tuple[float, float]:
+    """Radius of a class over the typical distance, and the rms bias that it leaves.
+
+    ``counts`` are noisy numbers of records between CLASS_EDGES and beyond, of ``size``
+    records in all; a mean clipped at r has noise of root mean square noise·r. The bias
+    is averaged over the laws of the tail by their likelihood.
+    """
+    beyond = np.cumsum(counts[::-1])[::-1][1:]
+    far = np.flatnonzero(beyond >= prior.body * size)
+    first = min(int(far[-1]) if len(far) else 0, len(CLASS_EDGES) - 4)
+    x0, seen = CLASS_EDGES[first], counts[first + 1 :]
+    T = np.exp(-(((CLASS_EDGES[first:] - x0) / SCALES[:, None]) ** POWERS[:, None]))
+    t = np.column_stack([T[:, :-1] - T[:, 1:], T[:, -1]])
+    expected = max(float(seen.sum()), prior.body * size) * t
+    variance = sd**2 + expected + (MISFIT * expected) ** 2
+    A = (t * seen / variance).sum(axis=1) / (t * t / variance).sum(axis=1)
+    A = np.clip(A, 0.5 * prior.body * size, 1.2 * size)
+    fit = -0.5 * ((seen - A[:, None] * t) ** 2 / variance + np.log(variance)).sum(axis=1)
+    fit -= 0.5 * (np.log(SCALES / prior.scale) / prior.log_sd) ** 2
+    likely = special.softmax(fit)
+    bias = likely @ (np.minimum(A / size, 1.0)[:, None] * LEFT) ** 2
+    best = int(np.argmin((noise * (x0 + RADII)) ** 2 + prior.weight * bias))
+    return float(x0 + RADII[best]), float(np.sqrt(bias[best]))

@@ -64,19 +64,19 @@ def numbers(value: Any) -> NDArray[Any]:
 
 
 def plain(value: Any) -> Any:
-    """An array, or several by name, as data for JSON."""
+    """An array, or several by name, as data for JSON; a missing number is None."""
     if isinstance(value, Mapping):
         return {name: plain(array) for name, array in value.items()}
     A = np.asarray(value)
     if A.dtype.kind == "c":
         return {REAL: A.real.tolist(), IMAGINARY: A.imag.tolist()}
-    return A.tolist()
+    return None if A.ndim == 0 and np.isnan(A) else A.tolist()
 
 
 def array_of(data: Any) -> Any:
     """The array that :func:`plain` turned into data, to the bit."""
     if not isinstance(data, dict):
-        return np.array(data)
+        return np.array(np.nan if data is None else data)
     if data.keys() != {REAL, IMAGINARY}:
         return {name: array_of(value) for name, value in data.items()}
     value = np.array(data[REAL], dtype=np.complex128)

@@ -35,7 +35,8 @@ those vectors and 0, and such combinations are no further apart. Rounding takes 
 than 1 off each number of a row: in all, two persons' rows move the total by less than
 2·√(numbers of the classes) + 2·C·√(numbers that classes share) more, which is added.
 
-A row of no class (label −1) adds nothing, like a share of 0.
+A row of no class (label −1) adds nothing, like a share of 0. Centre and radius of the
+ball may be released for each class: the lemma needs v in the unit ball only.
 
 *Pooled* (:class:`ClassDistance` and others). Rows of all classes are added up together,
 each around the released centre of its own class. A row of share a counts a·(its
@@ -49,7 +50,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -227,8 +228,8 @@ class Moments(NamedTuple):
     sums: Array  # (C, d)
     second: Array
     count_sd: float
-    sum_sd: float
-    second_sd: float
+    sum_sd: Any  # a number, or (C,) where radii differ
+    second_sd: Any
 
     def over(self, n: float) -> "Moments":
         """Means over n records, and their noise."""
@@ -259,7 +260,8 @@ class MomentSum(Query[Moments]):
     ----------
     frame : Frame
         Where the ball is.
-    radius : float
+    radius : float, or array (classes,)
+        Of the ball, or of one for each class; for all of them if moments are pooled.
     classes : int
         Their number; rows carry labels 0 to classes − 1, or −1, unless it is 1.
     second : "none", "diagonal" or "full"
@@ -271,7 +273,7 @@ class MomentSum(Query[Moments]):
     """
 
     frame: Frame
-    radius: float
+    radius: Any
     classes: int = 1
     second: str = "none"
     pooled: bool = True
@@ -320,8 +322,10 @@ class MomentSum(Query[Moments]):
 
     def _add(self, rows: Rows, kernels: Kernels, own: Ints, second: Ints) -> None:
         """Add some rows to the sums of classes, and to the second moments."""
-        Z = centred(rows, self.frame, self.centers, kernels)
-        q = kernels.encode_vectors(Z, np.zeros(self.d), self.radius)
+        Z, radius = centred(rows, self.frame, self.centers, kernels), self.radius
+        if isinstance(radius, np.ndarray):
+            Z, radius = Z / radius[rows.label][:, None], 1.0
+        q = kernels.encode_vectors(Z, np.zeros(self.d), radius)
         counted = np.column_stack([np.full(len(q), self.weight), q])
         kernels.add_rows(in_part(counted, rows.share), rows.label, own)
         if not self.products:
@@ -374,10 +378,11 @@ class MomentSum(Query[Moments]):
         split = self.classes * (1 + self.d)
         own = answer[:split].reshape(self.classes, 1 + self.d)
         unit, square = self.radius / RECORD_NORM, (self.radius / self.factor) ** 2
+        second = answer[split:].reshape(self.groups, self.products)
         return Moments(
             own[:, 0] / self.weight,
-            own[:, 1:] * unit,
-            self._matrices(answer[split:].reshape(self.groups, self.products) * square),
+            own[:, 1:] * np.reshape(unit, (-1, 1)),
+            self._matrices(second * np.reshape(square, (-1, 1))),
             scale / self.weight,
             scale * unit,
             scale * square / ON_DIAGONAL,
@@ -460,6 +465,35 @@ class ClassHistogram(Scaled, _Centred):
         place = np.searchsorted(self.edges, norms(Z), side="right")
         counts = np.arange(len(self.edges) + 1)
         return np.asarray(WHOLE * (place[:, None] == counts).astype(np.int64))
+
+    def sensitivity(self, adjacency: Adjacency) -> int:
+        return root_upward(2 * WHOLE**2) if adjacency is REPLACE else WHOLE
+
+    def unit(self, n: float) -> float:
+        return 1.0 / WHOLE
+
+
+@dataclass(frozen=True, eq=False)
+class HistogramByClass(Scaled):
+    """The number of rows of each class by ‖z‖, between ascending edges and beyond.
+
+    In 1/WHOLE, class by class. A record adds WHOLE to one of all the counts, a person
+    at most as much to several together, without rounding: vectors a, b ≥ 0 whose
+    entries add up to at most WHOLE, so that ‖a − b‖² ≤ ‖a‖² + ‖b‖² ≤ 2·WHOLE². A row
+    of no class (label −1) adds nothing.
+    """
+
+    frame: Frame
+    edges: Array
+    classes: int
+
+    def total(self, rows: Rows, kernels: Kernels) -> Ints:
+        known, cells = rows.take(rows.label >= 0), len(self.edges) + 1
+        place = np.searchsorted(self.edges, self.frame.norms(known.Y, kernels), side="right")
+        counts = np.zeros(self.classes * cells, np.int64)
+        share = np.full(len(place), WHOLE) if known.share is None else known.share
+        np.add.at(counts, known.label * cells + place, share)
+        return counts
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         return root_upward(2 * WHOLE**2) if adjacency is REPLACE else WHOLE

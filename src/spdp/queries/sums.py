@@ -391,24 +391,23 @@ class ClippingBias(Scaled):
 
 @dataclass(frozen=True, eq=False)
 class ClassClippingBias(Scaled):
-    """Σ over rows with a class of share·min(‖y − c‖ − radius, cap)₊, in cap/2³⁰.
+    """Σ over rows with a class of share·min(‖y − c‖ − r, cap)₊, in cap/2³⁰.
 
-    A row adds an integer between 0 and share·2³⁰, so a person, whose shares add up to
-    at most 1, and a record add one between 0 and 2³⁰: replacing, adding or removing one
-    moves the sum by at most 2³⁰.
+    r is the radius of the row's class. A row adds an integer between 0 and share·2³⁰,
+    so a person, whose shares add up to at most 1, and a record add one between 0 and
+    2³⁰: replacing, adding or removing one moves the sum by at most 2³⁰.
     """
 
     center: Array
-    radius: float
+    radii: Array  # (C,)
     cap: float
 
     def total(self, rows: Rows, kernels: Kernels) -> Ints:
-        distance = kernels.vector_norms(rows.Y, self.center, np.ones(len(self.center)))
-        units = in_units((distance - self.radius) / self.cap)
-        if rows.share is not None:
-            units = units * rows.share // WHOLE
-        if rows.label is not None:
-            units = units[rows.label >= 0]
+        known = rows.take(rows.label >= 0)
+        distance = kernels.vector_norms(known.Y, self.center, np.ones(len(self.center)))
+        units = in_units((distance - self.radii[known.label]) / self.cap)
+        if known.share is not None:
+            units = units * known.share // WHOLE
         return np.array([units.sum()], np.int64)
 
     def sensitivity(self, adjacency: Adjacency) -> int:

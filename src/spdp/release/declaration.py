@@ -91,6 +91,8 @@ class Declaration:
         Whether its bound is on a mean, or several.
     stated : tuple
         Fields of certificates that it may fill and others may not.
+    missing : tuple
+        Names of arrays that are NaN where nothing can be said.
     samples : bool
         Whether synthetic records can be drawn from what it releases.
     """
@@ -110,6 +112,7 @@ class Declaration:
     counts_moves: ClassVar[bool] = False
     bounds_means: ClassVar[bool] = False
     samples: ClassVar[bool] = False
+    missing: ClassVar[tuple[str, ...]] = ()
     stated: ClassVar[tuple[str, ...]] = ()
 
     # --- derived fields

@@ -34,8 +34,11 @@ def npy_of(value: Array) -> bytes:
     return file.getvalue()
 
 
-def read_array(folder: Path, name: str, shape: list[int]) -> Array:
-    """An array of a release, or an error that says what is wrong with its file."""
+def read_array(folder: Path, name: str, shape: list[int], may_miss: bool = False) -> Array:
+    """An array of a release, or an error that says what is wrong with its file.
+
+    One that ``may_miss`` is NaN where nothing can be said.
+    """
     if not name.isidentifier() or len(name) > LONGEST_NAME:
         raise DataError(f"{folder}: {CERTIFICATE} names an array {name!r}")
     file = folder / f"{name}.npy"
@@ -47,7 +50,8 @@ def read_array(folder: Path, name: str, shape: list[int]) -> Array:
     except Exception as error:  # a damaged file may cause any error
         raise DataError(f"{folder} does not hold a release: {error}") from None
     right = isinstance(value, np.ndarray) and value.dtype in (np.float64, np.complex128)
-    if not right or list(value.shape) != shape or not np.isfinite(value).all():
+    finite = right and (np.isfinite(value) | (may_miss and np.isnan(value))).all()
+    if not finite or list(value.shape) != shape:
         size = "×".join(map(str, shape))
         raise DataError(f"{folder}: {file.name} does not hold {size} float64 or complex128 numbers")
     if data != npy_of(value):

@@ -236,10 +236,11 @@ class Release:
         seal, signature = content.pop("sha256", None), content.pop("signature", None)
         try:
             certificate = Certificate.read(content)
+            missing = certificate.declaration.missing
         except DataError as error:
             raise DataError(f"{source}: {error.message}") from None
         values = {
-            name: files.read_array(source, name, shape)
+            name: files.read_array(source, name, shape, name in missing)
             for name, shape in certificate.arrays.items()
         }
         if seal != files.seal_of(values, content):

@@ -187,8 +187,10 @@ def _priced(f: Facts, step: Step, pure: bool, where: str) -> tuple[bool, str]:
 
 def _notes(step: Step) -> Iterator[Any]:
     for name, value in msgspec.to_builtins(step).items():
-        if name not in ("step", "classes", "unseen"):
-            yield from value.values() if isinstance(value, dict) else [value]
+        if isinstance(value, dict):
+            yield from (one for one in value.values() if not isinstance(one, str | None))
+        elif name not in ("step", "classes", "unseen"):
+            yield value
 
 
 def _is_numbers(value: Any) -> bool:
@@ -268,8 +270,8 @@ def _free(f: Facts) -> Iterator[Check]:
 
 def _matrices(f: Facts, values: Values) -> Iterator[Check]:
     """Matrices are finite, symmetric, and inside the stated domain."""
-    ok = all(np.isfinite(array).all() for array in values.values())
-    yield Check("numbers", ok, "finite")
+    told = (array for name, array in values.items() if name not in f.declaration.missing)
+    yield Check("numbers", all(np.isfinite(array).all() for array in told), "finite")
     M = values[f.declaration.matrices]
     ok = bool((np.conj(np.swapaxes(M, -1, -2)) == M).all())
     yield Check("matrices", ok, "symmetric")

@@ -6,7 +6,7 @@ T = Σ n̂_c·‖z_c − z̄‖². :mod:`spdp.statistics.contrast` says how they
 and tested. For two classes, T is n_a·n_b/(n_a + n_b) times ‖z_a − z_b‖².
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
@@ -16,17 +16,18 @@ from spdp.kernels.arrays import Array
 from spdp.options import positive_int
 from spdp.release import Release
 from spdp.release.certificate import Facts
-from spdp.release.declaration import MATRICES, Values
+from spdp.release.declaration import MATRICES, Check, Values
+from spdp.release.verify import at_edge
 from spdp.rendering.panels import Panel, matrix_panels
 from spdp.statistics.base import Options, public
-from spdp.statistics.contrast import Contrast
+from spdp.statistics.contrast import NULL, Contrast
 
 STATEMENT = (
     "the whole error of all effects together, the root of the sum of their squared distances "
-    "(noise, clipping to the ball, noisy counts), with at least the stated probability over the "
-    "noise, whatever the records are. The level of the test is approximate"
-)
-CLIPPED = "the effects of the classes' records clipped to the released ball"
+    "(noise, clipping to the balls, noisy counts), with at least the stated probability over the "
+    "noise, whatever the records are. "
+) + NULL
+CLIPPED = "the effects of the classes' records clipped to the released balls"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +65,20 @@ class Anova(Contrast):
         return cls(range(positive_int("classes", asked.classes)))
 
     def statement(self, facts: Facts) -> str:
-        return STATEMENT
+        return STATEMENT.format(unit=facts.unit)
 
     def within_target(self, facts: Facts) -> tuple[str, float | None]:
         return CLIPPED, None
+
+    def check_contrasts(self, f: Facts, values: Values, Y: Array, limit: float) -> Iterator[Check]:
+        E, counts = values["effects"], values["counts"]
+        size = limit + 1e-9 * float(np.abs(E).max())
+        balance = float(np.abs(counts @ E).max() / counts.sum())
+        yield Check("effects", balance <= size, f"add up to zero: off by {balance:.3g}")
+        kept = [c for c, y in enumerate(Y) if not at_edge(f, y)]  # others may have been moved
+        if kept:
+            off = np.abs((E[kept] - E[kept[0]]) - (Y[kept] - Y[kept[0]])).max()
+            yield Check("effects", bool(off <= limit), f"of the means: off by {off:.3g}")
 
     def meaning(self, facts: Facts) -> str | None:
         return f"The released effects: {self.length(facts)}; {self.verdict(facts)}."
@@ -105,9 +116,10 @@ def private_anova(
     Release
         ``effects`` (C, d), in the chart's coordinates: each class's mean less the mean
         of all; ``means`` (C, k, k) and ``counts`` (C,) of the classes; ``p_value``, of
-        the sum of squares between classes. ``error_bound(0.95)`` bounds the root of the
+        the sum of squares between classes, NaN where it is withheld (the certificate's
+        last step says why). ``error_bound(0.95)`` bounds the root of the
         sum of the effects' squared errors; the certificate's ``error_bound_within`` is
-        sharper, for means clipped to the ball found.
+        sharper, for means clipped to the balls found.
 
     Examples
     --------

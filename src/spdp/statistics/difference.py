@@ -18,14 +18,13 @@ from spdp.release.declaration import MATRICES, Check, Values
 from spdp.release.verify import at_edge
 from spdp.rendering.panels import Panel, matrix_panels
 from spdp.statistics.base import Options, public
-from spdp.statistics.contrast import Contrast
+from spdp.statistics.contrast import NULL, Contrast
 
 STATEMENT = (
-    "the whole error of the difference (noise, clipping to the ball, noisy counts), with at "
-    "least the stated probability over the noise, whatever the records are. The level of the "
-    "test is approximate"
-)
-CLIPPED = "the difference of the means of the classes' records clipped to the released ball"
+    "the whole error of the difference (noise, clipping to the balls, noisy counts), with at "
+    "least the stated probability over the noise, whatever the records are. "
+) + NULL
+CLIPPED = "the difference of the means of the classes' records clipped to the released balls"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +56,7 @@ class Difference(Contrast):
         return cls(range(asked.classes))
 
     def statement(self, facts: Facts) -> str:
-        return STATEMENT
+        return STATEMENT.format(unit=facts.unit)
 
     def within_target(self, facts: Facts) -> tuple[str, float | None]:
         return CLIPPED, None
@@ -104,9 +103,10 @@ def private_difference(
     -------
     Release
         ``difference`` (d,), in the chart's coordinates; ``means`` (2, k, k) and
-        ``counts`` (2,) of the classes; ``p_value``. ``error_bound(0.95)`` is the radius
+        ``counts`` (2,) of the classes; ``p_value``, NaN where it is withheld (the
+        certificate's last step says why). ``error_bound(0.95)`` is the radius
         of a ball about ``difference`` that holds the true one; the certificate's
-        ``error_bound_within`` is sharper, for means clipped to the ball found.
+        ``error_bound_within`` is sharper, for means clipped to the balls found.
 
     Examples
     --------

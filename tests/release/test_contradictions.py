@@ -40,6 +40,7 @@ N = 3000
 X = synthetic_spd(N, 3, random_state=0)
 Y, AGE = np.arange(N) % 2, np.random.default_rng(1).uniform(20.0, 80.0, N)
 OPTIONS = {"epsilon": 1.0, "delta": 1e-6, "domain": Ball(3.0), "random_state": 0}
+SEARCHES = ("mean", "median", "classes", "dispersion", "pca", "regression")
 LARGE = 6.0 * synthetic_spd(30, 7, random_state=0)
 CLASSES = {"classes": [0, 1], **OPTIONS}
 
@@ -426,6 +427,40 @@ def counted_in_place_of_the_edge(c):
     return weighted(c)
 
 
+def elsewhere(c):
+    """A centre so far away that a mean brought back may have come from anywhere."""
+    for step in c["steps"]:
+        if step["step"] in ("class histogram", "class moments"):
+            step["center"][0] = 1e9
+    for parts in parts_of(c):
+        parts["shift"] = 0.0
+    return bounded(c)
+
+
+def capped(c):
+    """A clipping bias that was looked for less far away, hence with less noise."""
+    look = next(step for step in c["steps"] if step["step"] == "class clipping bias")
+    look["cap"] /= 2.0
+    c["error_bound_parts"]["clipping_bias_sd"] /= 2.0
+    return bounded(c)
+
+
+def alone(c):
+    """One person, whose records have the weight of many."""
+    return c | {"n": 1}
+
+
+def twice(c):
+    c["steps"][-1]["classes"] = [1, 1]
+    return c
+
+
+def wider(c):
+    """A domain other than the one that the first round looked at."""
+    c["domain"]["radius"] *= 1.5
+    return c
+
+
 def nowhere(c):
     """No error at all, within a largest distance of 0."""
     c["error_bound_within"]["parts"]["max_distance"] = 0.0
@@ -445,12 +480,85 @@ def nowhere(c):
         ("tangent", answered_twice, "steps"),
         ("extrinsic", answered_twice, "steps"),
         ("oneshot", answered_twice, "steps"),
+        ("difference", elsewhere, "center"),
+        ("anova", elsewhere, "center"),
+        ("difference", capped, "reach of the bias"),
+        ("anova", capped, "reach of the bias"),
+        ("weighted", alone, "sum of the weights"),
+        ("classes", twice, "classes"),
+        ("difference", twice, "classes"),
+        *((name, wider, "radius of the first round") for name in SEARCHES),
     ],
 )
 def test_forgeries_that_agree_with_themselves_are_found(honest, name, forge, found):
     release = honest[name]
     c = agreeing(forge(copy.deepcopy(release.certificate)))
-    assert found in failed(c, release.values) <= {found, "records that count", "count"}
+    wrong = failed(c, release.values)
+    assert found in wrong
+    if forge not in (elsewhere, capped, wider, twice):
+        assert wrong <= {found, "records that count", "count"}
+
+
+def test_effects_of_the_other_sign_are_found_where_one_mean_lies_at_the_edge():
+    """A tiny class has a noisy mean, which is brought back into the domain."""
+    y = np.where(np.arange(N) < 5, 2, Y)
+    found = 0
+    for seed in range(5):
+        options = CLASSES | {"classes": [0, 1, 2], "random_state": seed}
+        release = private_anova(X, y, **options)
+        assert failed(release.certificate, release.values) == set()
+        values = release.values | {"effects": -release.values["effects"]}
+        found += "effects" in failed(release.certificate, values)
+    assert found == 5
+
+
+@pytest.mark.parametrize("name", ["mean", "median", "classes", "dispersion", "pca", "regression"])
+def test_steps_stand_in_the_order_in_which_they_were_asked(honest, name):
+    """A renamed or exchanged step may change what the others mean."""
+    release = honest[name]
+    names = [step["step"] for step in release.certificate["steps"]]
+    pairs = [(i, j) for j in range(len(names)) for i in range(j) if names[i] != names[j]]
+    for i, j in pairs:
+        c = release.certificate
+        c["steps"][i], c["steps"][j] = c["steps"][j], c["steps"][i]
+        assert failed(c, release.values), (names[i], names[j])
+    for i in range(len(names)):
+        c = release.certificate
+        del c["steps"][i]
+        with suppress(Exception):  # what cannot be derived from the rest cannot be forged
+            c = agreeing(c)
+        assert failed(c, release.values)
+
+
+ODD_NOTES = [
+    ("center", "center", []),
+    ("center", "center", [0.0] * 7),
+    ("distance", "distance", -1.0),
+    ("tail", "edges", []),
+    ("tail", "edges", lambda edges: edges[::-1]),
+    ("tail", "beyond", lambda beyond: [1e9] * len(beyond)),
+    ("edge", "share", 1e9),
+    ("edge", "sd", -0.05),
+    ("edge", "sd", 1e-9),
+    ("deviation", "deviation", lambda numbers: numbers[1:]),
+    ("clipping bias", "sd", lambda sd: sd[:1]),
+]
+
+
+@pytest.mark.parametrize(("step", "field", "odd"), ODD_NOTES)
+def test_what_a_step_cannot_have_found_is_refused(honest, step, field, odd):
+    tried = 0
+    for name in SEARCHES:
+        c = honest[name].certificate
+        for one in c["steps"]:
+            if one["step"] == step:
+                one[field] = odd(one[field]) if callable(odd) else odd
+                tried += 1
+        if any(one["step"] == step for one in c["steps"]):
+            outside = c["outside"]
+            c["outside"] = outside and {n: outside[n] if n != field else odd for n in outside}
+            assert failed(c, honest[name].values), name
+    assert tried
 
 
 def test_equal_units_cannot_take_the_place_of_those_that_were_found(honest):

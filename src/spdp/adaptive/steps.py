@@ -1,5 +1,6 @@
 """Fields that the steps of a search release in certificates, and their queries."""
 
+from math import inf, sqrt
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -27,8 +28,12 @@ class CountStep(Step):
 class EdgeStep(Step):
     """Share of the records at the domain's edge, and its standard deviation."""
 
-    share: float
-    sd: float
+    share: Annotated[float, Meta(ge=0, le=1)]
+    sd: Length
+
+    def fits(self, facts: Any) -> bool:
+        """A subsample is no larger than all records, its noise no smaller."""
+        return bool(self.sd >= (1.0 - 1e-9) * self.scale / sums.COUNT_UNIT / asked_of(facts))
 
 
 class CenterStep(Step):
@@ -37,11 +42,14 @@ class CenterStep(Step):
     center: Numbers
     radius: Length
 
+    def fits(self, facts: Any) -> bool:
+        return bool(len(self.center) == facts.d)
+
 
 class DistanceStep(Step):
     """A typical distance."""
 
-    distance: float
+    distance: Length
 
 
 class DeviationStep(Step):
@@ -49,11 +57,17 @@ class DeviationStep(Step):
 
     deviation: Numbers
 
+    def fits(self, facts: Any) -> bool:
+        return len(self.deviation) == facts.d and min(self.deviation) >= 0
+
 
 class CorrelationStep(Step):
     """Units along the principal axes."""
 
     width: Numbers
+
+    def fits(self, facts: Any) -> bool:
+        return len(self.width) == facts.d and min(self.width) >= 0
 
 
 class TailStep(Step):
@@ -62,13 +76,25 @@ class TailStep(Step):
     edges: Numbers
     beyond: Numbers
 
+    def fits(self, facts: Any) -> bool:
+        """Edges ascend from 0; no more records than there are lie beyond, but noise."""
+        pairs = zip([0.0, *self.edges], self.edges, strict=False)
+        rising = bool(self.edges) and all(a <= b for a, b in pairs)
+        noise = 10.0 * sqrt(len(self.edges) + 1) * self.scale / sums.COUNT_UNIT
+        most = max(map(abs, self.beyond), default=inf)
+        same = len(self.edges) == len(self.beyond)
+        return rising and same and most <= asked_of(facts) + noise
+
 
 class ClippingBiasStep(Step):
     """Mean clipping bias at two reaches, with the standard deviations of its noise."""
 
     bias: Numbers
-    sd: Numbers
-    reach: Numbers
+    sd: list[Length]
+    reach: list[Length]
+
+    def fits(self, facts: Any) -> bool:
+        return len(self.bias) == len(self.sd) == len(self.reach) == 2
 
 
 class MeanStep(CenterStep):
@@ -76,6 +102,17 @@ class MeanStep(CenterStep):
 
     width: Numbers | None = None
 
+
+def asked_of(facts: Any) -> float:
+    """The number of records that early steps went by: public, or counted first."""
+    first = facts.step("count")
+    return float(facts.count.value if first is None else first.n_estimate)
+
+
+# Regular expressions of the steps' names, each followed by a semicolon: what may come
+# first, the rounds that find a ball, and its shape.
+START_ORDER, ROUNDS_ORDER = "(count;)?(edge;)?", "(center;distance;){1,8}"
+SHAPE_ORDER = "(deviation;(correlation;)?distance;center;)?"
 
 BALL: Kinds = {"count": CountStep, "edge": EdgeStep, "center": CenterStep, "distance": DistanceStep}
 SHAPE: Kinds = {

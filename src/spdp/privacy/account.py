@@ -108,6 +108,10 @@ class Step(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     sensitivity: int
     scale: float
 
+    def fits(self, facts: Any) -> bool:
+        """Whether what was released of the answer is possible, by other facts."""
+        return True
+
 
 class Answer(msgspec.Struct, Generic[T]):
     """The estimate from a noisy answer, and the place of its step in a certificate."""

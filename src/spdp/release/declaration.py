@@ -77,6 +77,8 @@ class Declaration:
         Names of the arrays and their kinds, the value first.
     steps : dict
         Class of each step, by the step's name: what is released of its answer.
+    order : str
+        Regular expression of the steps' names, each followed by a semicolon.
     forms : dict
         How the error may be stated, by method.
     within, population : "never", "may" or "must"
@@ -104,6 +106,7 @@ class Declaration:
     target: ClassVar[str]
     releases: ClassVar[dict[str, Kind]]
     steps: ClassVar[dict[str, type[Step]]] = {}
+    order: ClassVar[str]
     forms: ClassVar[dict[str | None, tuple[str, ...]]] = {"adaptive": (PARTS,)}
     within: ClassVar[str] = NEVER
     population: ClassVar[str] = NEVER

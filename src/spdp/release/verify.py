@@ -62,7 +62,7 @@ def checks(certificate: Any, values: Values | None = None) -> list[Check]:
     except Exception as error:  # edited numbers may cause any error
         return [Check("certificate", False, f"cannot be read: {error}")]
     results = _asked(_derived, stated)
-    for check in (_budget, _steps, _error, _free, declaration.check):
+    for check in (_budget, _steps, _first, _error, _free, declaration.check):
         results += _asked(check, facts)
     if values is not None:
         found = {name: list(array.shape) for name, array in values.items()}
@@ -162,6 +162,8 @@ def _steps(f: Facts) -> Iterator[Check]:
     pure = f.budget.noise is Noise.LAPLACE
     if pure or not f.searched:
         yield Check("steps", len(f.answers) == 1, "one answer, unless a search asks more")
+    order = "".join(f"{step.step};" for step in f.answers)
+    yield Check("steps", re.fullmatch(f.declaration.order, order) is not None, order)
     counted = not f.public or f.max_records is not None or f.noisy_count is None
     yield Check("number of records", counted, "asked only where it is private, or weights count")
     for i, step in enumerate(f.answers):
@@ -170,8 +172,17 @@ def _steps(f: Facts) -> Iterator[Check]:
             found = f.queries[step.step].sensitivity(Adjacency(f.adjacency))
             yield equal(f"sensitivity of {step.step}", step.sensitivity, found)
         yield Check("step", *_priced(f, step, pure, where))
-        plain = all(_is_numbers(value) for value in _notes(step))
-        yield Check("notes", plain, f"{where}: finite numbers")
+        plain = all(_is_numbers(value) for value in _notes(step)) and step.fits(f)
+        yield Check("notes", plain, f"{where}: finite numbers that are possible")
+
+
+def _first(f: Facts) -> Iterator[Check]:
+    """The first round looks at the whole domain, unless a reference says where."""
+    first = next((s for s in f.answers if s.step not in ("count", "edge")), f.last)
+    if first.step == "center":
+        region = f.space.region
+        yield same("radius of the first round", first.radius, float(region.radius), "the domain's")
+        yield Check("center of the first round", close(first.center, list(region.center)), "its")
 
 
 def _priced(f: Facts, step: Step, pure: bool, where: str) -> tuple[bool, str]:

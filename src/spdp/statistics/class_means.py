@@ -30,7 +30,7 @@ from spdp.adaptive.classes import (
     whole_domain,
 )
 from spdp.adaptive.shrinkage import units
-from spdp.adaptive.steps import Kinds, Queries
+from spdp.adaptive.steps import ROUNDS_ORDER, START_ORDER, Kinds, Queries
 from spdp.data.columns import label_of
 from spdp.error.bound import Bound, Count
 from spdp.error.class_means import clipped_bound, joint_bound, joint_law, least_count
@@ -74,6 +74,7 @@ CLIPPED_MEANS = (
     "the means of the classes' {unit}s clipped to the released ellipsoid about the released centre "
     "of each class: all classes together, the root of the sum of their squared distances"
 )
+CLASS_ORDER = "class centers;class distance;class deviation;(class shape;)?class tail;"
 SEEN_ABOVE = 2.0  # standard deviations by which a class that is seen exceeds the least count
 UNLIKELY = 7.0  # standard deviations of noise by which honest numbers do not disagree
 
@@ -137,6 +138,7 @@ class ClassMeans(ClassStatistic):
     any_mean: ClassVar = "all class means together"
     releases: ClassVar = {"means": MATRICES, "counts": ("classes",), "covariance": ("d", "d")}
     steps: ClassVar[Kinds] = CLASS_STEPS
+    order: ClassVar = f"{START_ORDER}({ROUNDS_ORDER}({CLASS_ORDER})?)?moments;"
     forms: ClassVar = {"oneshot": (PARTS,), "adaptive": (PARTS, NONE)}
     within: ClassVar = MAY
     by_class: ClassVar = True
@@ -257,6 +259,8 @@ class ClassMeans(ClassStatistic):
         yield equal("last step", last.step, "moments")
         least = least_count(self.tally_sd(f))
         yield equal("counts", len(last.counts), len(last.classes))
+        many = len(set(map(label_of, last.classes)))
+        yield equal("classes", len(last.classes), many)
         ok = all(count >= least * (1.0 - CLOSE) for count in last.counts)
         yield Check("counts", ok, f"at least {least:.9g}")
         pairs = zip(last.classes, last.counts, strict=True)

@@ -62,10 +62,19 @@ import msgspec
 import numpy as np
 from scipy import special
 
-from spdp.adaptive import Search
+from spdp.adaptive import TUNING, Search
 from spdp.adaptive.radius import CLASS_EDGES, TailPrior, fitted_radius
 from spdp.adaptive.shrinkage import shrink
-from spdp.adaptive.steps import BALL, Kinds, Label, Length, Queries, ball_queries
+from spdp.adaptive.steps import (
+    BALL,
+    ROUNDS_ORDER,
+    START_ORDER,
+    Kinds,
+    Label,
+    Length,
+    Queries,
+    ball_queries,
+)
 from spdp.data.columns import label_of
 from spdp.error.bound import SURE_SHARE, Bound
 from spdp.error.class_means import count_margin
@@ -90,7 +99,6 @@ from spdp.statistics.class_means import (
     seen_from,
 )
 
-ROUNDS = 8  # of the search, at most
 LEVEL = 0.05  # of a test, above which contrasts may be noise
 # Shares of μ², and what follows from the histogram, chosen on Gaussian and exponential
 # laws of d = 6 and 21 (benchmarks/results/statistics-contrast.md has other laws).
@@ -229,6 +237,9 @@ class Contrast(ClassStatistic):
         "class clipping bias": ClassBiasStep,
         "class moments": ClassMomentsStep,
     }
+    order: ClassVar = (
+        f"{START_ORDER}{ROUNDS_ORDER}center;class histogram;(class clipping bias;)?class moments;"
+    )
     within: ClassVar = MUST
     by_class: ClassVar = True
     columns: ClassVar = ("label",)
@@ -269,7 +280,7 @@ class Contrast(ClassStatistic):
         store, account = context.gather(), context.account
         search = context.search(store.pooled())
         search.ask_edge()
-        search.find_ball(ROUNDS, search.reserve())
+        search.find_ball(TUNING.max_rounds, search.reserve())
         self.recenter(search)
         names, center, reach = (
             check_classes(self.classes),

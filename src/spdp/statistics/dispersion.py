@@ -35,6 +35,7 @@ import numpy as np
 
 from spdp.adaptive import Search
 from spdp.adaptive.shrinkage import deviations
+from spdp.adaptive.steps import ROUNDS_ORDER, START_ORDER
 from spdp.error.bound import UPPER, along_one_axis
 from spdp.error.laws import weighted_chi2
 from spdp.kernels.arrays import Array
@@ -89,6 +90,9 @@ class Dispersion(ClippedMean):
     }
     last: ClassVar = "squared norms"
     steps: ClassVar = ClippedMean.steps | {"ratios": Step, last: DispersionStep}
+    order: ClassVar = (
+        f"{START_ORDER}({ROUNDS_ORDER}(center;)?)?tail;ratios;(clipping bias;)?squared norms;"
+    )
     command: ClassVar = """Release mean, variance, deviations and distances of matrices.
 
     Variance and deviations are lower estimates; the clipping bias of the variance is

@@ -22,7 +22,7 @@ import numpy as np
 from spdp import options as choices
 from spdp.adaptive import MeanSearch, Search, steps
 from spdp.adaptive.mean import searched_bound
-from spdp.adaptive.steps import Kinds, Queries
+from spdp.adaptive.steps import ROUNDS_ORDER, SHAPE_ORDER, START_ORDER, Kinds, Queries
 from spdp.engines import VectorStore
 from spdp.error.bound import Bound
 from spdp.error.laws import AnyLaw, Chi2, mean_law
@@ -39,6 +39,7 @@ from spdp.release.declaration import LAW, MATRIX, MAY, MOVED, PARTS, Check, Valu
 from spdp.rendering.panels import Panel, matrix_panels, stacked
 from spdp.statistics import base
 from spdp.statistics.base import Context, Options, Outcome, Records, Settled
+from spdp.statistics.class_means import UNLIKELY
 from spdp.statistics.clipped_mean import check_clipping_bias, check_units
 from spdp.statistics.oneshot import OneShot, choose_method, plan_one_shot
 from spdp.statistics.partial_sums import LatticeSum
@@ -70,6 +71,10 @@ class Mean(base.Statistic):
     title: ClassVar = "mean"
     target: ClassVar = "the {distance} Fréchet mean of {units}, each clipped to the domain"
     releases: ClassVar = {"mean": MATRIX}
+    order: ClassVar = (
+        f"{START_ORDER}(distance;)?({ROUNDS_ORDER}{SHAPE_ORDER}(tail;)?)?"
+        "(clipping bias;){0,2}mean;"
+    )
     forms: ClassVar = {"oneshot": (LAW, PARTS), "adaptive": (PARTS,)}
     within: ClassVar = MAY
     counts_moves: ClassVar = True
@@ -216,6 +221,10 @@ class Mean(base.Statistic):
         if not facts.searched:
             noisy = not facts.public or facts.max_records is not None
             yield Check("count", noisy == (facts.noisy_count is not None), "noisy unless public")
+            if facts.public and facts.max_records is not None:
+                weight, found = facts.queries["mean"].weight, facts.count.value
+                most = float(facts.n or 0) + UNLIKELY * facts.last.scale / weight
+                yield Check("sum of the weights", found <= most, f"{found:.9g}, below {most:.9g}")
             return
         f, own_bound = facts, facts.bound
         assert own_bound is not None

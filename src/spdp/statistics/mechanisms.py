@@ -112,6 +112,7 @@ class Summary(Declaration):
     target = "the stated summary"
     releases: ClassVar = {"mean": MATRIX}
     steps: ClassVar = {"summary": Step}
+    order: ClassVar = "summary;"
     forms: ClassVar = {None: (LAW, PARTS)}
 
     def _is_flat(self, facts: Facts) -> bool:

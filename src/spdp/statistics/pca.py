@@ -42,7 +42,7 @@ import numpy as np
 
 from spdp.adaptive import Search
 from spdp.adaptive.shrinkage import denoised
-from spdp.adaptive.steps import ClippingBiasStep
+from spdp.adaptive.steps import ROUNDS_ORDER, SHAPE_ORDER, START_ORDER, ClippingBiasStep
 from spdp.error.bound import UPPER
 from spdp.errors import ParameterError, TooNoisy, named
 from spdp.kernels.arrays import Array
@@ -101,6 +101,7 @@ class PCA(ClippedMean):
     shaped: ClassVar = True
     last: ClassVar = "moments"
     steps: ClassVar = ClippedMean.steps | {last: CovarianceStep}
+    order: ClassVar = f"{START_ORDER}({ROUNDS_ORDER}{SHAPE_ORDER})?(clipping bias;)?moments;"
     command: ClassVar = """Release mean, covariance and principal components.
 
     Directions are vectors of the metric's chart. Warns or refuses if the noise is too

@@ -29,8 +29,17 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spdp.adaptive import Search
-from spdp.adaptive.steps import BALL, DistanceStep, Kinds, Length, Queries, ball_queries
+from spdp.adaptive import TUNING, Search
+from spdp.adaptive.steps import (
+    BALL,
+    ROUNDS_ORDER,
+    START_ORDER,
+    DistanceStep,
+    Kinds,
+    Length,
+    Queries,
+    ball_queries,
+)
 from spdp.charts import chart_of
 from spdp.data.batching import is_list
 from spdp.errors import DataError, NotReleased, ParameterError, named
@@ -53,7 +62,6 @@ from spdp.statistics.base import Context, Options, Outcome, Statistic
 MOST = 8  # covariates
 NARROWEST = 1e-140  # range of a covariate: squares of slopes stay finite
 FEWEST = 4.0  # n·μ/√(d(1 + p)) below which no trend can be found
-ROUNDS = 8  # of the search, at most
 # Shares of μ². Chosen, like the radii, on the regression of MNIST's class 3 on ink.
 MIDDLE_SHARE, WIDTH_SHARE, FIRST_SHARE, RESIDUAL_SHARE = 0.02, 0.02, 0.2, 0.02
 WIDTH = 3.5  # half width of the covariates' range over their mean absolute deviation
@@ -153,6 +161,10 @@ class Regression(Statistic):
         "residual": DistanceStep,
         "cross moments": FitStep,
     }
+    order: ClassVar = (
+        f"{START_ORDER}{ROUNDS_ORDER}covariates;covariate deviations;first fit;residual;"
+        "cross moments;"
+    )
     forms: ClassVar = {"adaptive": (NONE,)}
     columns: ClassVar = ("x",)
     command: ClassVar = "Release the regression of the matrices in files on covariates."
@@ -177,7 +189,7 @@ class Regression(Statistic):
             )
         search = context.search(store)
         search.ask_edge()
-        search.find_ball(ROUNDS, search.reserve())
+        search.find_ball(TUNING.max_rounds, search.reserve())
         start = np.vstack([search.frame.center, np.zeros((p, search.d))])
         trend = Trend(*self.ask_ranges(search, p), start)
         cap = FIRST_BALL * search.distance

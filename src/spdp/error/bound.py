@@ -10,7 +10,7 @@ The *clipping bias* e is measured as ê = e + σ_e·Z after c and g are fixed an
 is drawn. Given all that was released before, Z and N are of known law, so with q and z
 chosen such that P(‖N‖ > q) + P(−Z > z) ≤ β the error is at most q + z·σ_e + ê with
 probability 1 − β, whatever the data. Nothing is assumed of them. How β is split between
-the two depends on σ_e and the law of N only, which are public.
+the two depends on σ_e and the law of N only, which are known before either is drawn.
 
 *Retreat.* If ê is large, e is measured once more, or the whole domain is used instead,
 where e = 0. The outcomes are (a) the ellipsoid after the first ê, (b) the ellipsoid
@@ -89,6 +89,7 @@ from scipy import special
 from spdp.error import laws
 from spdp.error.laws import AnyLaw, Chi2, WeightedChi2
 from spdp.error.shrinkage import Shrinkage
+from spdp.errors import ParameterError
 from spdp.kernels.arrays import Array
 
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
@@ -96,9 +97,10 @@ NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 # Of the risk: for the ellipsoid after one look at the clipping bias, and for what a
 # second look leads to (the ellipsoid, or the whole domain), each.
 ELLIPSOID_SHARE, RETREAT_SHARE = 0.9, 0.05
-# Standard deviations that the noise of a count stays below, but for 7·10⁻⁶, and the
-# share of the risk that is left where that may fail: for confidences up to 0.998.
-SURE, SURE_SHARE = 4.5, 0.99
+# Standard deviations that the noise of a count stays below, but for 7·10⁻⁶ (of several
+# classes, 2·10⁻⁵), and the share of the risk that is left where that may fail: enough
+# for confidences up to 0.998.
+SURE, SURE_SHARE, SUREST = 4.5, 0.99, 0.998
 UPPER = 2.0  # standard deviations by which a bias is taken to be larger than measured
 LARGEST = 1e300  # where nothing is known to limit the distance
 GRID = np.geomspace(1.0, 1e-6, 100)  # of 1 − 2t·max w in Chernoff's bound
@@ -229,18 +231,25 @@ class Bound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.replace(shift=self.shift + shift, max_distance=self.max_distance + shift)
 
     def at(self, confidence: float = 0.95) -> float:
-        """Distance below which the error lies with at least this probability."""
-        risk = self.risk_share * (1.0 - confidence)
-        risks = risk * np.array([1.0, *SPLITS])
-        if self.shrinkage is None:
-            alone, *shared = noise_quantiles(self.noise, risks)
-        else:
-            alone, *shared = self.shrinkage.quantiles(risks)
-        reach = float(alone)
+        """Distance below which the error lies with at least this probability.
+
+        Where the noise of a count may fail its margin, a risk of 2·10⁻⁵ is spoken for:
+        confidences above 0.998 are refused.
+        """
+        if self.risk_share == SURE_SHARE and confidence > SUREST:
+            raise ParameterError(
+                f"confidence must be at most {SUREST} where the number of records, or of a "
+                f"class, is noisy, got {confidence!r}: the bound is not known to hold beyond"
+            )
+        risk, splits = self.risk_share * (1.0 - confidence), np.array(SPLITS)
+        risks = risk * np.append(1.0, splits)
+        noise = noise_quantiles(self.noise, risks)
+        error = noise if self.shrinkage is None else self.shrinkage.quantiles(risks)
+        reach = float(error[0])
         if self.clipping_bias_sd > 0:  # a bias is never negative: no less than noise alone
-            rest = special.ndtri(1.0 - risk * (1.0 - np.array(SPLITS)))
-            best = float(np.min(np.array(shared) + self.clipping_bias_sd * rest))
-            reach = max(reach, best + self.clipping_bias)
+            rest = self.clipping_bias_sd * special.ndtri(1.0 - risk * (1.0 - splits))
+            split = int(np.argmin(noise[1:] + rest))  # not by the length that was observed
+            reach = max(reach, float(error[1 + split] + rest[split]) + self.clipping_bias)
         return min(reach + self.shift + self.rounding, self.max_distance)
 
     def stated(self) -> dict[str, float]:

@@ -27,7 +27,7 @@ from spdp.error.bound import Bound, Count
 from spdp.error.laws import STATED, AnyLaw, quantiles
 from spdp.errors import DataError
 from spdp.kernels.base import RECORD_NORM
-from spdp.options import Adjacency
+from spdp.options import Adjacency, counted
 from spdp.privacy.budget import Budget, sqrt_upward
 
 SCHEMA: Literal[4] = 4
@@ -35,6 +35,8 @@ POPULATION = (
     "the {distance} Fréchet mean of the population, each {unit} clipped to the domain; assumed: "
     "{unit}s drawn independently, and enough of them for the normal limit"
 )
+CLEAR = 3.0  # standard deviations by which a share stands out from its noise
+NOT_COUNTED = "What clipping to the domain did to {unit}s outside it is not counted"
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -234,6 +236,15 @@ class Certificate(Facts, kw_only=True, forbid_unknown_fields=True, dict=True):
     squared_error_law: AnyLaw | None
     outside: Outside | None  # share of records at the domain's edge
 
+    @property
+    def clipped(self) -> str | None:
+        """How many records lie at the domain's edge, in words, if any are seen."""
+        out = self.outside
+        if out is None or out.share <= CLEAR * out.sd:
+            return None
+        units = counted(self.unit)
+        return f"about {out.share:.0%} of the {units} lie at its edge or were clipped to it"
+
     @classmethod
     def read(cls, content: Any) -> "Certificate":
         """The certificate that plain data hold, or an error that says what is wrong."""
@@ -263,7 +274,10 @@ def derive(facts: Facts) -> Certificate:
 def derived(facts: Facts) -> dict[str, Any]:
     """The fields that follow from others."""
     f, declaration = facts, facts.declaration
-    private = f.seed is None
+    private, error = f.seed is None, _error(f)
+    statement = declaration.statement(f)
+    if error["error_bound"] is not None and f.domain is not None:
+        statement = f"{statement.rstrip('.')}. {NOT_COUNTED.format(unit=f.unit)}"
     return {
         "epsilon": f.budget.epsilon,
         "delta": f.budget.delta,
@@ -273,7 +287,7 @@ def derived(facts: Facts) -> dict[str, Any]:
         "mu": mu_spent(f),
         "estimand": declaration.estimand(f),
         "distance": declaration.distance(f),
-        "error_statement": declaration.statement(f),
+        "error_statement": statement,
         "error_bound_within": _within(f),
         "error_bound_population": _population(f),
         "n_estimate": _n_estimate(f),
@@ -282,7 +296,7 @@ def derived(facts: Facts) -> dict[str, Any]:
         "sigma": f.noise_scale,
         "lattice_step": f.unit_step,
         "outside": _outside(f),
-        **_error(f),
+        **error,
     }
 
 

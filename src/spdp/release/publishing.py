@@ -18,11 +18,11 @@ from spdp.kernels import kernels_for
 from spdp.kernels.arrays import Array
 from spdp.options import counted
 from spdp.privacy.account import Account
-from spdp.release.certificate import Certificate, Facts, OtherBound, derive
+from spdp.release.certificate import CLEAR, Certificate, Facts, OtherBound, derive
 from spdp.release.declaration import Declaration, Values
 from spdp.release.release import Release
 
-MANY, CLEAR = 0.1, 3.0  # share from which to warn, by so many sd of its noise
+MANY = 0.1  # share from which to warn, beyond doubt
 FAR, SHARP = 0.9, 0.3  # over the radius: distance of a mean at the edge, and its error
 
 

@@ -265,7 +265,9 @@ class Release:
         kind = "private" if c["private"] else "NOT private (simulation)"
         size = "x".join(map(str, self.value.shape))
         budget = f"epsilon={c['epsilon']}, delta={c['delta']}"
-        return f"<Release of {c['statistic']}, {size}, {kind}, {c['mechanism']}, {budget}>"
+        clipped = Certificate.read(c).clipped
+        edge = "" if clipped is None else f"; domain: {clipped}"
+        return f"<Release of {c['statistic']}, {size}, {kind}, {c['mechanism']}, {budget}{edge}>"
 
     def _repr_html_(self) -> str:
         from spdp.release.report import card_of

@@ -116,7 +116,7 @@ class Summary:
         return (
             f"With a probability of at least 95 %, the {c.distance} distance from "
             f"{self.declaration.measured_from} to {self.declaration.bounded(self.c)}, is at most "
-            f"{c.error_bound['95%']:.4g}."
+            f"{c.error_bound['95%']:.4g}{self._beyond}."
         )
 
     @property
@@ -168,7 +168,7 @@ class Summary:
             counted(c.unit): about if c.n is None else f"{c.n:,}",
             "domain": self._domain,
             "error, rms": square is not None and f"{sqrt(square):.4g} ({c.distance})",
-            "error, 95 %": c.error_bound and f"at most {c.error_bound['95%']:.4g} ({c.distance})",
+            "error, 95 %": c.error_bound and self._bound,
             "for clipped records, 95 %": _other(c.error_bound_within),
             "population, 95 %": _other(c.error_bound_population),
             **self.declaration.rows(self.c),
@@ -178,6 +178,18 @@ class Summary:
             "worth": self.uninformative,
         }
         return {name: text for name, text in rows.items() if text}
+
+    @property
+    def _bound(self) -> str:
+        assert self.c.error_bound is not None
+        bound = self.c.error_bound["95%"]
+        return f"at most {bound:.4g} ({self.c.distance}){self._beyond}"
+
+    @property
+    def _beyond(self) -> str:
+        """What the bound does not count, where it is seen."""
+        clipped = self.c.clipped
+        return "" if clipped is None else f", not counting what the domain did: {clipped}"
 
     @property
     def _method(self) -> str | None:

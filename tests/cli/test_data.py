@@ -114,3 +114,13 @@ def test_what_is_no_reference_is_refused(refused, run, data, tmp_path, budget, r
     refused(2, "records are 3×3", *words, "--reference", "other.npz")
     refused(3, "data.npy: cannot be read as a reference", *words, "--reference", data)
     assert Ledger(ledger).history() == []
+
+
+def test_pictures_of_other_kinds_are_refused(run, tmp_path):
+    """A PostScript file would be drawn by a program, whatever it is called."""
+    (tmp_path / "in").mkdir()
+    picture = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EOF"
+    (tmp_path / "in" / "a.png").write_bytes(picture)
+    code, _, err = run("describe", "in", "-o", "x.npy")
+    assert code == 3
+    assert "a.png: cannot be read as a picture" in err

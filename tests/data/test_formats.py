@@ -1,4 +1,7 @@
+import base64
 import gzip
+import json
+import os
 import pickle
 import re
 import shutil
@@ -357,6 +360,113 @@ def test_zarr_chunks_that_are_missing(tmp_path, X):
     assert "text.zarr: cannot be read" in refusal(tmp_path / "text.zarr")
 
 
+class TestHostileFiles:
+    """Nothing in a file runs code, or reaches outside its folder."""
+
+    @pytest.fixture
+    def trap(self, tmp_path):
+        """An object that, unpickled, leaves a file behind."""
+
+        class Trap:
+            def __reduce__(self):
+                return os.mkdir, (str(tmp_path / "trapped"),)
+
+        yield Trap()
+        assert not (tmp_path / "trapped").exists()
+
+    def test_pickles_in_arrays(self, tmp_path, trap):
+        objects = np.array([trap, None], object)
+        np.save(tmp_path / "a.npy", objects, allow_pickle=True)
+        np.savez(tmp_path / "a.npz", cov=objects)
+        for name in ("a.npy", "a.npz"):
+            assert name in refusal(tmp_path / name)
+
+    @pytest.mark.parametrize("where", ["filters", "compressor", "consolidated"])
+    def test_codecs_that_unpickle_in_version_2(self, tmp_path, trap, where):
+        """The fill value, or a chunk, is what the codec would unpack."""
+        folder, data = tmp_path / "a.zarr", pickle.dumps(trap)
+        folder.mkdir()
+        codec = {"id": "pickle", "protocol": 5}
+        array = {
+            "zarr_format": 2,
+            "shape": [2, 2, 2],
+            "chunks": [2, 2, 2],
+            "dtype": "|O",
+            "order": "C",
+            "fill_value": base64.b64encode(data).decode(),
+            "filters": [codec] if where != "compressor" else None,
+            "compressor": codec if where == "compressor" else None,
+        }
+        (folder / "0.0.0").write_bytes(data)
+        if where == "consolidated":
+            whole = {"metadata": {"cov/.zarray": array, ".zgroup": {"zarr_format": 2}}}
+            (folder / ".zmetadata").write_text(json.dumps(whole | {"zarr_consolidated_format": 1}))
+            (folder / ".zgroup").write_text('{"zarr_format": 2}')
+        else:
+            (folder / ".zarray").write_text(json.dumps(array))
+        assert "uses the codec 'pickle'" in refusal(folder)
+
+    @pytest.mark.parametrize("deep", [False, True])
+    def test_codecs_that_are_not_known_in_version_3(self, tmp_path, X, deep):
+        folder = write(tmp_path / "a.zarr", X)
+        file = next(path for path in folder.rglob("zarr.json") if "codecs" in path.read_text())
+        content = json.loads(file.read_text())
+        odd = {"name": "numcodecs.pickle", "configuration": {}}
+        if deep:
+            inner = {"codecs": [odd], "index_codecs": content["codecs"], "chunk_shape": [1, 3, 3]}
+            odd = {"name": "sharding_indexed", "configuration": inner}
+        content["codecs"] = [odd]
+        file.write_text(json.dumps(content))
+        assert "uses the codec 'pickle'" in refusal(folder)
+
+    def test_zarr_links(self, tmp_path, X):
+        secret, folder = write(tmp_path / "secret.zarr", X), write(tmp_path / "a.zarr", X + 1.0)
+        chunk = next(path for path in folder.rglob("c/*") if path.is_dir() or path.is_file())
+        chunk = chunk if chunk.is_file() else next(p for p in chunk.rglob("*") if p.is_file())
+        other = secret / chunk.relative_to(folder)
+        chunk.unlink()
+        chunk.symlink_to(other)
+        assert "is a link" in refusal(folder)
+        chunk.unlink()
+        os.mkfifo(chunk)  # reading it would wait for ever
+        assert "no plain file" in refusal(folder)
+
+    @pytest.mark.parametrize("way", ["above", "absolute", "link", "folder link", "inner link"])
+    def test_virtual_arrays_of_other_folders(self, tmp_path, X, way):
+        """A source elsewhere, or one that is reached by a link."""
+        (tmp_path / "secret").mkdir()
+        (tmp_path / "mine").mkdir()
+        secret = write(tmp_path / "secret" / "s.h5", X)
+        name = {"above": "../secret/s.h5", "absolute": str(secret)}.get(way, "s.h5")
+        array = "group/cov"
+        if way == "link":
+            (tmp_path / "mine" / "s.h5").symlink_to(secret)
+        if way == "folder link":
+            (tmp_path / "mine" / "in").symlink_to(tmp_path / "secret")
+            name = "in/s.h5"
+        if way == "inner link":
+            array = "far"
+            with h5py.File(tmp_path / "mine" / "s.h5", "w") as store:
+                store["far"] = h5py.ExternalLink(str(secret), "/group/cov")
+        layout = h5py.VirtualLayout(X.shape, float)
+        layout[:] = h5py.VirtualSource(name, array, X.shape)
+        with h5py.File(tmp_path / "mine" / "all.h5", "w") as store:
+            store.create_virtual_dataset("cov", layout)
+        told = refusal(tmp_path / "mine" / "all.h5")
+        assert re.search("outside its folder|a link|behind a link", told)
+
+    def test_filters_that_load_code(self, tmp_path, X):
+        path = tmp_path / "a.h5"
+        with h5py.File(path, "w") as store:
+            plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            plist.set_chunk((5, 3, 3))
+            plist.set_filter(307, h5py.h5z.FLAG_OPTIONAL, ())  # bzip2, from a plugin
+            space = h5py.h5s.create_simple(X.shape)
+            made = h5py.h5d.create(store.id, b"cov", h5py.h5t.NATIVE_DOUBLE, space, plist)
+            made.write(h5py.h5s.ALL, h5py.h5s.ALL, X)
+        assert "needs the HDF5 filter 307" in refusal(path)
+
+
 class TestValuesOutsideAnHDF5File:
     """HDF5 reads zeros for them when they are missing: they are refused."""
 
@@ -373,7 +483,7 @@ class TestValuesOutsideAnHDF5File:
             del store["group/cov"]
         assert "part1.h5: cannot be read" in refusal(path)
         parts[1].unlink()
-        assert re.search("all.h5: array /cov .*part1.h5, which is missing", refusal(path))
+        assert re.search("all.h5: has values in .*part1.h5, which is missing", refusal(path))
 
     def test_virtual_arrays_with_gaps(self, tmp_path, X):
         layout = h5py.VirtualLayout((50, 3, 3), float)

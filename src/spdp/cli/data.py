@@ -121,7 +121,7 @@ def _folder(path: Path) -> "NDArray[Any]":
 def _picture(file: Path) -> "NDArray[Any]":
     image = need("PIL.Image", "plots", "reading pictures", "Pillow")
     try:
-        with image.open(file) as picture:
+        with image.open(file, formats=("PNG", "JPEG")) as picture:  # others may run programs
             return np.asarray(picture.convert("L" if picture.mode in GRAY_MODES else "RGB"))
     except OSError as error:
         raise DataError(f"{file}: cannot be read as a picture ({reason(error)})") from None

@@ -26,6 +26,7 @@ PATIENCE = 120.0  # seconds to wait for other processes' transactions
 # also syncs the directory: a journal that a power failure brought back would undo a
 # payment whose noise was drawn already.
 SETTINGS = ("PRAGMA journal_mode = DELETE", "PRAGMA synchronous = EXTRA")
+UNTRUSTED = "PRAGMA trusted_schema = OFF"  # nothing in the file calls a function
 
 
 class LedgerFile:
@@ -93,6 +94,7 @@ class LedgerFile:
             with closing(
                 sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)
             ) as db:
+                db.execute(UNTRUSTED)
                 self._recognise(db)
                 for setting in SETTINGS:
                     db.execute(setting)

@@ -3,12 +3,18 @@
 A format reads its header once (``open``) and then any rows (``rows``). Reading here and
 reading on a cluster both go through :func:`read`, so that a file means one thing.
 A format that can only be read from front to back has a ``stream`` in place of ``rows``.
+
+*Enforced.* Nothing in a file runs code, or reaches outside the file's folder or to the
+network: arrays of objects are never unpickled, filters and codecs are those of a list,
+and values that a file keeps elsewhere are read only from plain files below its own
+folder. (A manifest is no such file: it names the files to read.)
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +201,19 @@ def reading(file: Path, what: str | None = None) -> Iterator[None]:
     except Exception as error:
         fault = ", it may be damaged or truncated" if what is None else f" as {what}"
         raise DataError(f"{file}: cannot be read{fault} ({reason(error)})") from None
+
+
+def below(file: Path, name: str) -> Path:
+    """A plain file that ``file`` names, in its own folder or below; else an error."""
+    folder, where = file.parent.resolve(), file.parent / name
+    if not where.resolve().is_relative_to(folder):
+        raise DataError(f"{file}: has values in {name}, outside its folder")
+    if not where.exists():
+        raise DataError(f"{file}: has values in {where}, which is missing")
+    steps = takewhile(lambda step: not step.samefile(folder), (where, *where.parents))
+    if not where.is_file() or any(step.is_symlink() for step in steps):
+        raise DataError(f"{file}: has values in {where}, a link or no plain file")
+    return where
 
 
 def unused(file: Path, names: Sequence[str], what: str) -> None:

@@ -4,7 +4,9 @@ HDF5 lets an array keep its values in other files, and reads its fill value, mos
 zeros, where these are missing or were never written. Fill values must not be taken for
 records, so whatever can be detected is refused: chunks, or a whole array, that were
 never stored; values outside the file; virtual arrays with gaps, or whose sources are
-missing or too short, when the file is opened and again whenever it is read.
+missing, too short, behind a link or not below the file's own folder, when the file is
+opened and again whenever it is read. A filter that is not on a list is refused: HDF5
+loads the code of others from wherever it is installed.
 
 Which rows of a stored chunk, or of an array in one piece, were written cannot be
 detected: rows that were not are records of the fill value. Zeros are not positive
@@ -19,8 +21,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.data.formats.base import Layout, Options, need, pick, reading, stack, unchanged
+from spdp.data.formats.base import (
+    Layout,
+    Options,
+    below,
+    need,
+    pick,
+    reading,
+    stack,
+    unchanged,
+)
 from spdp.errors import DataError
+
+# HDF5's own filters, then LZF, Blosc, LZ4, Bitshuffle, Zstandard and Blosc2.
+FILTERS = frozenset({1, 2, 3, 4, 5, 6, 32000, 32001, 32004, 32008, 32015, 32026})
 
 
 def open(file: Path, options: Options) -> Layout:
@@ -72,6 +86,10 @@ def _check_values(h5py: Any, array: Any, file: Path) -> None:
     if array.external:
         where = array.external[0][0]
         raise DataError(f"{file}: array {array.name} keeps its values in {where}, outside the file")
+    made = array.id.get_create_plist()
+    for number in (made.get_filter(i)[0] for i in range(made.get_nfilters())):
+        if number not in FILTERS:
+            raise DataError(f"{file}: array {array.name} needs the HDF5 filter {number}")
     if array.size and not _is_written(array):
         raise DataError(f"{file}: some values of array {array.name} were never written")
     for part in array.virtual_sources() if array.is_virtual else ():
@@ -80,17 +98,25 @@ def _check_values(h5py: Any, array: Any, file: Path) -> None:
 
 def _check_part(h5py: Any, array: Any, part: Any, file: Path) -> None:
     """Refuse a virtual array if one of its sources is not there as a whole."""
-    where = file if part.file_name == "." else file.parent / part.file_name
-    if not where.exists():
-        raise DataError(f"{file}: array {array.name} has values in {where}, which is missing")
+    where = file if part.file_name == "." else below(file, part.file_name)
     with reading(where), h5py.File(where, "r") as store:
-        source = store[part.dset_name]
+        source = _inside(h5py, store, part.dset_name, where)
         _check_values(h5py, source, where)
         if not _reaches(source, part):
             raise DataError(
                 f"{where}: array {part.dset_name} has shape {source.shape}, less than array "
                 f"{array.name} of {file.name} takes from it"
             )
+
+
+def _inside(h5py: Any, store: Any, name: str, file: Path) -> Any:
+    """An array of a file; an error if the way to it leads over a link."""
+    parts = [part for part in name.split("/") if part]
+    for i in range(len(parts)):
+        link = store.get("/".join(parts[: i + 1]), getlink=True)
+        if link is not None and not isinstance(link, h5py.HardLink):
+            raise DataError(f"{file}: {name} lies behind a link; open what it points to")
+    return store[name]
 
 
 def _reaches(source: Any, part: Any) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from spdp.data.formats.base import Options, need
 from spdp.data.formats.tables import Table, block_of
 from spdp.data.source import rows_per_block
+from spdp.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,12 @@ def open(file: Path, options: Options) -> RowGroups:
     numeric = [types.is_integer(kind) or types.is_floating(kind) for kind in schema.types]
     layout = RowGroups.of(file, schema.names, numeric, options)
     single = all(types.is_float32(schema.types[i]) for i in layout.entries)
-    counts = [head.row_group(i).num_rows for i in range(head.num_row_groups)]
+    groups = [head.row_group(i) for i in range(head.num_row_groups)]
+    for group in groups:
+        for column in (group.column(j) for j in range(group.num_columns)):
+            if column.file_path:
+                raise DataError(f"{file}: has values in {column.file_path}, outside the file")
+    counts = [group.num_rows for group in groups]
     return replace(
         layout,
         n=head.num_rows,

@@ -19,7 +19,7 @@ QUICK := tests/test_contracts.py tests/test_errors.py tests/test_lattice.py test
 # A file's tests stay in one process: what they share, such as a cluster, is made once.
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 
-.PHONY: demo check test lint audit bench docs docs-quick dist clean
+.PHONY: demo check test lint audit lowest bench docs docs-quick dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/spdp demo --force
@@ -41,6 +41,19 @@ lint: $(VENV)/.dev
 # The full-size statistical audits; fast versions of them are in `make test`.
 audit: $(VENV)/.dev
 	$(PYTEST) -m audit -rP
+
+# What must also work with the lowest permitted version of every dependency: readers of files, ledgers, releases.
+LOWEST_TESTS := tests/data tests/ledger tests/release tests/cli tests/statistics/test_base.py tests/engines/test_local.py tests/learn
+lowest: .venv-lowest/.done
+	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/pytest -n auto --dist loadfile -m "not audit" -W ignore::DeprecationWarning $(LOWEST_TESTS)
+
+.venv-lowest/.done: pyproject.toml .ci/lowest.py
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --upgrade pip
+	$(PYTHON) .ci/lowest.py all > .venv-lowest/floors.txt
+	.venv-lowest/bin/python -m pip install --quiet -r .venv-lowest/floors.txt "pytest>=8" "pytest-xdist>=3.5" "hypothesis>=6" "pyriemann>=0.12"
+	.venv-lowest/bin/python -m pip install --quiet --no-deps .
+	touch $@
 
 # The site, into build/docs; without the gallery: docs-quick. Warnings are errors.
 SPHINX = OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html -d build/doctrees docs build/docs
@@ -73,7 +86,7 @@ $(VENV)/.dev: $(BUILD) | $(VENV)/bin/pip
 	touch $(VENV)/.core $@
 
 clean:
-	rm -rf $(VENV) .venv-geomstats build dist docs/api/generated docs/gallery
+	rm -rf $(VENV) .venv-geomstats .venv-lowest build dist docs/api/generated docs/gallery
 
 # Speed beside the peers, in one run. geomstats needs an environment of its own: it does not import on current NumPy.
 bench: $(VENV)/.dev .venv-geomstats/.done

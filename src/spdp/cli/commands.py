@@ -9,6 +9,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
@@ -141,7 +142,12 @@ def _options(parameter: Parameter) -> Iterator[Parameter]:
     All are passed by name, so that an option with a default may precede one without.
     """
     if not _is_group(parameter.annotation):
-        yield parameter.replace(kind=Parameter.KEYWORD_ONLY)
+        option = parameter.default
+        if isinstance(option, OptionInfo) and not option.param_decls:
+            # named here: some versions of Typer read a metavar as the name
+            option = copy(option)
+            option.param_decls = (f"--{parameter.name.replace('_', '-')}",)
+        yield parameter.replace(kind=Parameter.KEYWORD_ONLY, default=option)
         return
     for member in _members(parameter):
         yield from _options(member)

@@ -261,7 +261,8 @@ class Certificate(Facts, kw_only=True, forbid_unknown_fields=True, dict=True):
             raise DataError("its certificate states two errors: a law, and the parts of a bound")
         try:
             return msgspec.convert(content, cls)
-        except (msgspec.ValidationError, OverflowError) as error:
+        except (msgspec.ValidationError, OverflowError, SystemError) as error:
+            # msgspec before 0.22 raises SystemError for integers that no float64 holds
             raise DataError(f"its certificate cannot be read: {error}") from None
 
 

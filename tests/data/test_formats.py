@@ -642,3 +642,15 @@ def test_what_the_system_refused_is_told_without_its_number(tmp_path):
         file.open()
     assert str(told.value).endswith("truncated (No such file or directory)")
     assert str(told.value).count("gone.npy") == 1
+
+
+@pytest.mark.parametrize("shape", [(1, 9000, 9000), (3, 10**6, 10**6), (1, 2**31, 2**31)])
+def test_matrices_that_no_memory_holds_are_one_clear_error(tmp_path, shape):
+    """The header alone decides: nothing is allocated for it."""
+    file = tmp_path / "huge.npy"
+    with file.open("wb") as stream:
+        header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_2_0(stream, header)
+        stream.truncate(stream.tell() + min(8 * shape[0] * shape[1] ** 2, 1 << 40))
+    with pytest.raises(DataError, match=r"huge\.npy.*too large"):
+        open_records(file)

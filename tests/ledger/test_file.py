@@ -11,6 +11,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+import resealing
 
 from spdp.ledger.ledger import BudgetExceeded, Ledger, LedgerError
 from spdp.ledger.schema import Result, checksum
@@ -52,19 +53,7 @@ def edit(path, *statements, reseal=False):
         for statement in statements:
             db.execute(statement)
         if reseal:
-            _reseal(db)
-
-
-def _reseal(db):
-    lists = [
-        db.execute(f"SELECT * FROM {name} ORDER BY id").fetchall() for name in ("acts", "entries")
-    ]
-    for number, *terms, _ in db.execute("SELECT * FROM budget").fetchall():
-        seal = checksum(tuple(terms), *lists).hexdigest()
-        db.execute("UPDATE budget SET checksum = ? WHERE id = ?", (seal, number))
-    for *row, _ in db.execute("SELECT * FROM results").fetchall():
-        seal = checksum(Result(*row)).hexdigest()
-        db.execute("UPDATE results SET checksum = ? WHERE id = ?", (seal, row[0]))
+            resealing.reseal(db)
 
 
 # --- a copy is complete ---------------------------------------------------------------
@@ -166,11 +155,45 @@ def test_a_result_that_was_edited_is_refused(tmp_path, change):
         ledger.history()
 
 
-def test_a_result_that_is_missing_is_missed(tmp_path):
+@pytest.mark.parametrize("where", ["TRUE", "id = 2", "id = 3"])
+def test_a_result_that_is_missing_is_missed(tmp_path, no_noise, where):
+    """Before anything is paid, even if the rest was sealed anew without it."""
+    for reseal in (False, True):
+        ledger = spent_ledger(tmp_path / f"{reseal}")
+        edit(ledger.path, f"DELETE FROM results WHERE {where}", reseal=reseal)
+        for use in (ledger.remaining, ledger.history, lambda path=ledger.path: release(path)):
+            with pytest.raises(LedgerError, match="damaged or edited"):
+                use()
+
+
+def test_a_result_that_was_replaced_is_found(tmp_path, no_noise):
+    """A result with a checksum of its own, but not the one that the ledger counted."""
     ledger = spent_ledger(tmp_path / "l")
-    edit(ledger.path, "DELETE FROM results WHERE id = 2")
-    with pytest.raises(LedgerError, match="damaged"):
-        ledger.history()
+    forged = Result(2, "lost", "", 1, 1, "", None, None)
+    row = ", ".join(repr(x) if x is not None else "NULL" for x in forged)
+    seal = checksum(forged).hexdigest()
+    edit(ledger.path, f"REPLACE INTO results VALUES ({row}, '{seal}')")
+    with pytest.raises(LedgerError, match="damaged or edited"):
+        ledger.remaining()
+
+
+def test_ledgers_of_the_former_version_are_read_and_sealed_anew(tmp_path, no_noise):
+    """Version 0.2 had no checksum over results, and wrote n into the fingerprint."""
+    ledger = spent_ledger(tmp_path / "l")
+    with closing(sqlite3.connect(ledger.path)) as db, db:
+        k, mark = db.execute("SELECT fingerprint FROM budget").fetchone()[0].split(":")
+        db.execute("UPDATE budget SET fingerprint = ?", (f"{k}:3:{mark}",))
+        lists = [
+            db.execute(f"SELECT * FROM {t} ORDER BY id").fetchall() for t in ("acts", "entries")
+        ]
+        (_, *terms, _) = db.execute("SELECT * FROM budget").fetchone()
+        db.execute("UPDATE budget SET checksum = ?", (checksum(tuple(terms), *lists).hexdigest(),))
+    former = Ledger(ledger.path, key=KEY)
+    former.bind(np.stack([np.eye(2)] * 3))
+    assert former.spend(mechanism="tangent-gaussian", mu=0.001) == 4
+    edit(ledger.path, "UPDATE results SET checksum = printf('%064d', 0) WHERE id = 1")
+    with pytest.raises(LedgerError, match="damaged or edited"):
+        former.remaining()
 
 
 def test_the_tables_refuse_what_is_not_a_cost(tmp_path):
@@ -352,7 +375,13 @@ def test_ten_thousand_entries_are_summed(ledger):
     numbers = (
         "WITH RECURSIVE n AS (SELECT 1 AS value UNION ALL SELECT value + 1 FROM n LIMIT 10000)"
     )
-    edit(ledger.path, f"{numbers} INSERT INTO entries {rows}", reseal=True)
+    results = f"SELECT value, 'lost', '', 1, 1, '', NULL, NULL, '{'0' * 64}' FROM n"
+    edit(
+        ledger.path,
+        f"{numbers} INSERT INTO entries {rows}",
+        f"{numbers} INSERT INTO results {results}",
+        reseal=True,
+    )
     assert ledger.spent()["mu"] == pytest.approx(1e-2, rel=1e-12)
     assert ledger.would_fit(0.9, 1e-6)
     assert not ledger.would_fit(1.0, 1e-6)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -246,6 +247,39 @@ def test_five_hundred_flipped_bytes(tmp_path):
     assert refused > 400
 
 
+# --- certificates that ask for more than there is
+
+
+LONG = [0.1] * 150_000  # about a megabyte
+
+
+@pytest.mark.parametrize("way", ["one shot", "adaptive"])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"k": 6000},
+        {"k": 20_000},
+        {"k": 10**9},
+        {"parts": 10**7},
+        {"k": 20_000, "arrays": {"mean": [20_000, 20_000]}},
+        {"squared_error_law": {"df": 10**9, "scale": 1.0}},
+        {"reference_point": [LONG]},
+        {"steps": [{"step": "center", "center": LONG}]},
+    ],
+    ids=lambda edit: "-".join(edit) + f"-{next(iter(edit.values()))!s:.12}",
+)
+def test_a_small_certificate_cannot_ask_for_much(way, edit, tmp_path):
+    """Shapes are compared first: 300 MB suffice for a certificate of a megabyte."""
+    release = WAYS[way]()
+    content = json.loads(json.dumps(release.certificate)) | edit
+    tracemalloc.start()
+    try:
+        assert not all(check.ok for check in checks(content, release.values))
+        assert tracemalloc.get_traced_memory()[1] < 300e6
+    finally:
+        tracemalloc.stop()
+
+
 # --- signatures
 # ------------------------------------------------------------------------
 
@@ -287,6 +321,22 @@ def test_signatures(keys, tmp_path):
     moved |= {"sha256": seal_of(release.values, body), "signature": signature}
     (tmp_path / "plain" / "certificate.json").write_text(json.dumps(moved))
     assert not Release.load(tmp_path / "plain").verify(public)[-1].ok
+
+
+def test_a_signature_that_states_another_key_is_refused(keys, tmp_path):
+    """Whoever reads the certificate would take that key for the signer's."""
+    (private, public), (_, other) = keys
+    path = WAYS["one shot"]().save(tmp_path / "signed", sign=private)
+    content = json.loads((path / "certificate.json").read_text())
+    from cryptography.hazmat.primitives import serialization as s
+
+    theirs = s.load_pem_public_key(other.read_bytes())
+    raw = theirs.public_bytes(s.Encoding.Raw, s.PublicFormat.Raw)
+    for stated in (raw.hex(), "00" * 32, "", content["signature"]["public_key"] + "00"):
+        content["signature"]["public_key"] = stated
+        (path / "certificate.json").write_text(json.dumps(content))
+        for key in (public, other, None):
+            assert not Release.load(path).verify(key)[-1].ok
 
 
 def test_keys_that_are_none(keys, tmp_path):

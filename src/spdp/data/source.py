@@ -61,6 +61,7 @@ def _as_stated(chunk: Any, rows: float, shape: Shape, dtype: np.dtype[Any], name
 
 BLOCK_BYTES = 16 << 20
 DEVICE_BYTES = 8 << 30  # of a block on a device, where each block costs a launch
+LARGEST_RECORD = 1 << 26  # entries of a record: half a GiB of float64
 Read = Callable[[], Iterator[Any]]
 
 
@@ -104,6 +105,13 @@ class Source:
     memory: int = 0  # bytes of its records if they are in memory; 0 for files
     origins: Mapping[str, str] = field(default_factory=dict)  # files of columns, for messages
     _started: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        if (self.parts or 1) * self.k**2 > LARGEST_RECORD:
+            raise InvalidMatrixError(
+                f"{self.name}: {_size(self)} matrices are too large; "
+                f"a record may have at most {LARGEST_RECORD:,} entries"
+            )
 
     def __repr__(self) -> str:
         number = "" if self.n is None else f"{self.n:,} "

@@ -113,10 +113,8 @@ class Engine(ABC):
 
     def fingerprint(self, source: Source, key: bytes) -> str:
         """Keyed fingerprint of a source's records, the same for any blocks."""
-        total, n = 0, 0
-        for part, m in self.each(source, record_marks, source.shape, source.name, key):
-            total, n = total + part, n + m
-        return fingerprint_text(total, n, source.k)
+        marks = self.each(source, record_marks, source.shape, source.name, key)
+        return fingerprint_text(sum(part for part, _ in marks), source.k)
 
 
 class StreamStore(VectorStore):

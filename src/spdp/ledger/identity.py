@@ -87,9 +87,18 @@ def fingerprint(X: Any, key: bytes) -> str:
         total, n = total + part, n + m
     if shape is None or n == 0:
         raise DataError("X has no records to bind a ledger to")
-    return fingerprint_text(total, n, shape[-1])
+    return fingerprint_text(total, shape[-1])
 
 
-def fingerprint_text(total: int, n: int, k: int) -> str:
-    """Fingerprint of n records of size k, from the sum of their marks."""
-    return f"{k}:{n}:{total % (1 << 256):064x}"
+def fingerprint_text(total: int, k: int) -> str:
+    """Fingerprint of records of size k, from the sum of their marks.
+
+    Their number is not in it: whoever may read the ledger may not know it.
+    """
+    return f"{k}:{total % (1 << 256):064x}"
+
+
+def without_number(mark: str) -> str:
+    """A fingerprint of version 0.2, which stated the number of records, without it."""
+    k, *_, total = mark.split(":")
+    return f"{k}:{total}"

@@ -32,7 +32,7 @@ import numpy as np
 from spdp.errors import BudgetExceeded, LedgerError, ParameterError, named
 from spdp.kernels.arrays import array_of, plain
 from spdp.ledger.file import LedgerFile
-from spdp.ledger.identity import checked_key, fingerprint
+from spdp.ledger.identity import checked_key, fingerprint, without_number
 from spdp.ledger.schema import Book, Result
 from spdp.options import positive
 from spdp.privacy.budget import Budget, pure_mu
@@ -113,8 +113,6 @@ class LedgerView:
         """All entries, oldest first, with values and certificates where stored."""
         with self._file.open() as book:
             entries, results = book.entries, book.results()
-            if [entry.id for entry in entries] != [result.id for result in results]:
-                raise book.damaged("its results are not those of its entries")
         return [
             {
                 **entry._asdict(),
@@ -331,14 +329,16 @@ class Ledger(LedgerView):
     def bind_mark(self, mark: str) -> None:
         """Bind the ledger to data by their fingerprint, computed elsewhere."""
         with self._file.open(write=True) as book:
-            if book.terms.fingerprint not in (None, mark):
+            bound = book.terms.fingerprint
+            if bound is not None and without_number(bound) != mark:
                 raise LedgerError(f"{self.path}: bound to other data already")
-            if book.terms.fingerprint is None:
+            if bound is None:
                 book.agree(book.terms._replace(fingerprint=mark), "bound to data")
 
     def _fingerprint(self) -> str | None:
         with self._file.open() as book:
-            return book.terms.fingerprint
+            mark = book.terms.fingerprint
+        return None if mark is None else without_number(mark)
 
     @property
     def is_bound(self) -> bool:

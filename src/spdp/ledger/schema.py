@@ -1,9 +1,9 @@
 """The contents of a ledger: budget, acts, entries, results; checked when read.
 
 *Enforced.* A book that is opened has a ledger's tables and no others; every number lies
-in its range, a pure release costs no less than its ε says, and budget, acts and entries
-have the checksum stored with them. Results have one each, checked when they are read.
-Whatever fails is a :class:`LedgerError`.
+in its range, a pure release costs no less than its ε says, every entry has a result,
+and one checksum covers budget, acts, entries and the checksums of results. What a
+result holds is checked when it is read. Whatever fails is a :class:`LedgerError`.
 
 *Assumed.* Checksums (SHA-256, without a key) detect accidents and naive edits, not
 somebody who computes them anew.
@@ -81,8 +81,27 @@ class Book:
         self._rows = db.execute("SELECT * FROM entries ORDER BY id").fetchall()
         self._sum = checksum(self.terms, self.acts, self._rows)
         self._check_ranges()
-        if self._sum.hexdigest() != budgets[0][-1]:
-            raise self.damaged("its checksum does not agree with its entries")
+        results = self._results()
+        if [number for number, _ in results] != [row[0] for row in self._rows]:
+            raise self.damaged("its results are not those of its entries")
+        # version 0.2 did not count results; the next change does
+        if budgets[0][-1] not in (self._total(results), self._sum.hexdigest()):
+            raise self.damaged("its checksum does not agree with its contents")
+
+    def _results(self) -> list[tuple[int, str]]:
+        """Number and checksum of every result."""
+        return self._db.execute("SELECT id, checksum FROM results ORDER BY id").fetchall()
+
+    def _total(self, results: list[tuple[int, str]]) -> str:
+        """The checksum of everything that the ledger holds."""
+        total = self._sum.copy()
+        for row in results:
+            total.update(_text(row))
+        return str(total.hexdigest())
+
+    def _seal(self) -> None:
+        """Store the checksum of the contents as they are now."""
+        self._db.execute("UPDATE budget SET checksum = ?", (self._total(self._results()),))
 
     def damaged(self, what: str) -> LedgerError:
         """The error for a file that is not as it was written."""
@@ -139,7 +158,6 @@ class Book:
         entry = Entry(len(self._rows) + 1, max(now(), last), label, mechanism, mu, pure, unit)
         self._sum.update(_text(entry))
         self._db.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", entry)
-        self._db.execute("UPDATE budget SET checksum = ?", (self._sum.hexdigest(),))
         self.conclude(Result(entry.id, "pending", *Owner.current(), claim, None, None))
         return entry.id
 
@@ -147,11 +165,11 @@ class Book:
         """Change the terms: an act of its own, recorded in words."""
         act = (len(self.acts) + 1, now(), what)
         self._db.execute("INSERT INTO acts VALUES (?, ?, ?)", act)
-        total = checksum(terms, [*self.acts, act], self._rows).hexdigest()
+        self._sum = checksum(terms, [*self.acts, act], self._rows)
         self._db.execute(
-            "UPDATE budget SET epsilon = ?, delta = ?, created = ?, fingerprint = ?, checksum = ?",
-            (*terms, total),
+            "UPDATE budget SET epsilon = ?, delta = ?, created = ?, fingerprint = ?", terms
         )
+        self._seal()
 
     def results(self, where: str = "TRUE", *values: Any) -> list[Result]:
         """What became of the entries, in their order, checked."""
@@ -168,6 +186,7 @@ class Book:
         """Record what became of an entry."""
         row = (*result, checksum(result).hexdigest())
         self._db.execute("REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self._seal()
 
 
 def now() -> str:

@@ -177,8 +177,10 @@ def check_signature(seal: str, signature: dict[str, str] | None, key: str | Path
 
     try:
         stated = bytes.fromhex(signature["public_key"])
-        public = public or ed25519.Ed25519PublicKey.from_public_bytes(stated)
-        public.verify(bytes.fromhex(signature["signature"]), seal.encode())
+        owner = ed25519.Ed25519PublicKey.from_public_bytes(stated)
+        if public is not None and public != owner:
+            return Check("signature", False, "states another key than yours")
+        owner.verify(bytes.fromhex(signature["signature"]), seal.encode())
     except (InvalidSignature, ValueError, KeyError, TypeError, AttributeError):
         return Check("signature", False, "does not fit the release and the key")
     whose = "by your key" if key is not None else f"by {signature['public_key'][:16]}…, unknown"

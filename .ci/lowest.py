@@ -2,7 +2,8 @@
 
     python .ci/lowest.py EXTRA...
 
-prints requirements of the package and of these extras, each pinned to its floor.
+prints requirements of the package and of these extras, each pinned to its floor; of two
+floors of one package, the higher one.
 """
 
 import re
@@ -24,5 +25,10 @@ def floors(extras):
             yield requirement.replace(">=", "==")
 
 
+def numbers(requirement):
+    return [int(number) for number in re.findall(r"\d+", requirement.partition("==")[2])]
+
+
 if __name__ == "__main__":
-    print("\n".join(sorted(set(floors(sys.argv[1:])))))
+    highest = {one.partition("==")[0]: one for one in sorted(floors(sys.argv[1:]), key=numbers)}
+    print("\n".join(sorted(highest.values())))

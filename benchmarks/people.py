@@ -40,10 +40,11 @@ def accuracy(runs: int) -> None:
             groups = rng.permutation(np.repeat(np.arange(PERSONS), EACH))
             first = np.unique(groups, return_index=True)[1]
             small = gaussian_epsilon(DELTA, gaussian_mu(epsilon, DELTA) / EACH)
+            options = {"delta": DELTA, "domain": domain, "anyway": True}
             ways = (
-                private_mean(X, groups=groups, epsilon=epsilon, delta=DELTA, domain=domain),
-                private_mean(X, epsilon=small, delta=DELTA, domain=domain),
-                private_mean(X[first], epsilon=epsilon, delta=DELTA, domain=domain),
+                private_mean(X, groups=groups, epsilon=epsilon, **options),
+                private_mean(X, epsilon=small, **options),
+                private_mean(X[first], epsilon=epsilon, **options),
             )
             values = np.stack([release.value for release in ways])
             squares.append(distance_logeuclid(values, truth, squared=True))

@@ -68,6 +68,7 @@ class _Sampler:
         self.asked = None
 
     check_scale = staticmethod(accounts.noise.check_scale)
+    sampler = staticmethod(accounts.noise.sampler)
 
     @staticmethod
     def key(rng):
@@ -217,7 +218,7 @@ def datasets(rng, k, radius, chart=LOGEUCLID):
 
 # --- records with labels, covariates and persons
 
-COMMON = {"delta": 1e-6, "domain": Ball(2.0), "on_invalid": "center"}
+COMMON = {"delta": 1e-6, "domain": Ball(2.0), "on_invalid": "center", "anyway": True}
 
 
 def columns(rng, n):

@@ -15,6 +15,7 @@ import pytest
 
 from spdp import Ball, CorrelationBounds, EigenvalueBounds, TraceBounds, statistics
 from spdp.charts import CHARTS, LOGEUCLID
+from spdp.domain.base import Space
 from spdp.kernels import MODULES, kernels_for
 from spdp.kernels.base import RECORD_NORM, Region
 from spdp.kernels.vecd import dimension, invvecd
@@ -50,6 +51,7 @@ def chart(request):
 C, P = 3, 2  # classes, and covariates
 SHARED = (  # what counts rows in part: those of a person, one in each class
     sums.ShareSum,
+    sums.RecordCount,
     moments.MomentSum,
     moments.ClassDistance,
     moments.ClassDeviation,
@@ -81,6 +83,7 @@ def make_queries(rng, d):
         sums.AbsoluteSum("absolute", frame, radius),
         sums.DistanceSum("distance", frame, radius),
         sums.Histogram("histogram", frame, edges),
+        sums.RecordCount("count"),
         sums.EdgeCount("edge", LOGEUCLID, region),
         sums.DirectionSum("directions", center, radius),
         sums.ClippingBias("clipping bias", frame, radius, (30.0 * longest, longest), weights),
@@ -109,12 +112,13 @@ def make_queries(rng, d):
 
 MADE, _ = make_queries(np.random.default_rng(0), 2)
 QUERIES = [query.name for query in MADE]
+IN_SHARES = sums.ShareSum | sums.RecordCount
 IN_PART = [place for place, query in enumerate(MADE) if isinstance(query, SHARED)]
 
 
 def make_rows(rng, query, m, d):
     """Records with all that a query may look at; shares only for what sums shares."""
-    share = rng.integers(0, WHOLE + 1, m) if isinstance(query, sums.ShareSum) else None
+    share = rng.integers(0, WHOLE + 1, m) if isinstance(query, IN_SHARES) else None
     label, x = rng.integers(-1, C, m), rng.uniform(-1, 1, (m, P))
     return Rows(rng.standard_normal((m, d)), label, share, x)
 
@@ -137,6 +141,7 @@ def square(v):
 
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_vectors_and_matrices_are_inverse(chart, kernels, domain, random_records):
+    chart = Space.of(chart, domain, K).chart  # a ball may be seen from its own centre
     X = domain.clip(random_records(200, K), chart)
     Y, status = chart.vectors(X, domain.region(K, chart), kernels)
     assert not status.any()
@@ -157,6 +162,7 @@ def test_the_metric_of_a_chart_is_flat(chart, kernels, random_records):
 
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_every_record_lies_in_the_ball_of_its_domain(chart, kernels, domain, random_records):
+    chart = Space.of(chart, domain, K).chart  # a ball may be seen from its own centre
     region = domain.region(K, chart)
     Y, _ = chart.vectors(random_records(500, K, condition=1e6), region, kernels)
     if isinstance(domain, EigenvalueBounds):
@@ -170,6 +176,7 @@ def test_every_record_lies_in_the_ball_of_its_domain(chart, kernels, domain, ran
 
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_projection_never_moves_away_from_the_domain(chart, domain):
+    chart = Space.of(chart, domain, K).chart  # a ball may be seen from its own centre
     rng = np.random.default_rng(0)
     region = domain.region(K, chart)
     d = chart.dimension(K)
@@ -220,6 +227,7 @@ def test_components_of_large_vectors_need_no_matrix(chart):
 
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_lattice_sums_are_the_sums_of_codes(chart, kernels, domain, random_records):
+    chart = Space.of(chart, domain, K).chart  # a ball may be seen from its own centre
     X = random_records(301, K, condition=1e4)
     region = domain.region(K, chart)
     q, _ = chart.encode(X, region, kernels)
@@ -383,6 +391,11 @@ def _(query: sums.DistanceSum, rows, found):
 def _(query: sums.Histogram, rows, found):
     norms = np.linalg.norm(seen(query.frame, rows.Y), axis=1)
     yield found.value, counts_between(query.edges, norms), 1.0
+
+
+@claims.register
+def _(query: sums.RecordCount, rows, found):
+    yield found.value, [rows.share.sum() / WHOLE], 1.0
 
 
 @claims.register
@@ -575,6 +588,7 @@ def is_moved_by_its_noise(place, d, seed):
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_a_record_moves_the_count_at_the_edge_by_one(chart, kernels, domain, random_records):
     """Whoever it is, and wherever it goes; a record is at the edge by itself."""
+    chart = Space.of(chart, domain, K).chart  # a ball may be seen from its own centre
     region = domain.region(K, chart)
     query = sums.EdgeCount("edge", chart, region)
     inside = chart.matrices(region.center)  # a domain's centre is not at its edge

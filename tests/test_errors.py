@@ -57,8 +57,8 @@ def test_every_option_that_a_message_names_exists_on_the_command_line():
         (("--epsilon", "1", "--delta", "0", "--correlation", "2"), "--correlation must be smaller"),
         (("--epsilon", "1", "--delta", "0", "--eigenvalues", "2", "1"), "LOW must be smaller than"),
         (
-            ("--epsilon", "1", "--delta", "0", "--radius", "1", "--method", "adaptive"),
-            "--method adaptive needs Gaussian noise: --delta above 0, --mechanism",
+            ("--epsilon", "1", "--delta", "0", "--radius", "1", "--mechanism", "gaussian"),
+            "--delta 0 asks for pure DP",
         ),
         (("--epsilon", "1", "--delta", "0", "--radius", "1", "--order", "fsl"), "--order is for"),
     ],

@@ -1,6 +1,8 @@
 """What the package says of itself is the same everywhere."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,7 +12,8 @@ import spdp
 from spdp import errors, kernels
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT, BUILD = PYPROJECT["project"], PYPROJECT["build-system"]
 EXTRAS = PROJECT["optional-dependencies"]
 INSTALL = (ROOT / "docs" / "install.md").read_text("utf-8")
 
@@ -37,8 +40,56 @@ def test_workflows_call_targets_that_exist():
         jobs = yaml.safe_load(file.read_text("utf-8"))["jobs"].values()
         steps = [step.get("run", "") for job in jobs for step in job["steps"]]
         called |= {target for step in steps for target in re.findall(r"make ([a-z-]+)", step)}
-    assert called == {"test", "docs", "dist"}
+    assert called == {"test", "docs", "wheels"}
     assert called <= targets
+
+
+def test_only_a_tag_publishes_and_no_password_does():
+    flow = yaml.safe_load((ROOT / ".github" / "workflows" / "wheels.yml").read_text("utf-8"))
+    job = flow["jobs"]["publish"]
+    assert job["if"] == "startsWith(github.ref, 'refs/tags/v')"
+    assert job["needs"] == ["build", "try"]
+    assert job["permissions"] == {"id-token": "write"}
+    assert flow["permissions"] == {"contents": "read"}
+    assert not any("password" in step.get("with", {}) for step in job["steps"])
+    names = {step["uses"].partition("@")[0] for step in job["steps"] if "uses" in step}
+    assert "pypa/gh-action-pypi-publish" in names
+
+
+def test_a_tag_must_be_the_version():
+    command = [sys.executable, str(ROOT / ".ci" / "version.py")]
+    assert subprocess.run([*command, f"v{PROJECT['version']}"]).returncode == 0
+    done = subprocess.run([*command, "v0.0.1"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert f"must be v{PROJECT['version']}" in done.stderr
+
+
+def test_the_recipe_asks_for_what_the_package_asks_for():
+    recipe = yaml.safe_load((ROOT / "packaging" / "conda" / "recipe.yaml").read_text("utf-8"))
+    assert PROJECT["version"].startswith(recipe["context"]["version"])
+    wanted = set()
+    for one in recipe["requirements"]["run"]:
+        asked, where = (one["then"], one["if"]) if isinstance(one, dict) else (one, "")
+        marker = {"": "", "not linux": "; sys_platform != 'linux'"}[where]
+        wanted.add(asked.replace(" ", "") + marker)
+    assert wanted == {"python", *PROJECT["dependencies"]}
+    built = set(recipe["requirements"]["host"])
+    assert {one.replace(">=", " >=") for one in BUILD["requires"]} == built - {"python", "pip"}
+    assert recipe["about"]["license"] == PROJECT["license"]
+
+
+def test_containers_are_made_by_the_same_steps():
+    oci = (ROOT / "packaging" / "Containerfile").read_text("utf-8")
+    apptainer = (ROOT / "packaging" / "spdp.def").read_text("utf-8")
+    stages = oci.split("FROM ")[1:]
+    steps = re.findall(r"^RUN (.*)$", stages[0], re.M)
+    assert len(steps) == 3
+    post = apptainer[apptainer.index("%post") : apptainer.index("%runscript")]
+    assert [line.strip() for line in post.splitlines()[1:4]] == steps
+    extras = re.search(r'"/source\[([\w,]+)\]"', steps[1])[1].split(",")
+    assert EXTRAS.keys() >= set(extras)
+    images = {stage.split()[0].removeprefix("docker.io/library/") for stage in stages}
+    assert images == {re.search(r"From: (\S+)", apptainer)[1]}
 
 
 def test_forms_and_hooks_are_readable():

@@ -9,13 +9,14 @@ import numpy as np
 from baselines import coinpress, huang_liang_yi, oracles
 from sets import CHART, HELD_OUT
 
-from spdp.adaptive import MeanSearch, Search
+from spdp.adaptive import MeanSearch, PureMeanSearch, Search
 from spdp.domain.base import Space
 from spdp.engines.store import ArrayStore
+from spdp.options import Noise
 from spdp.privacy.account import Account
 from spdp.privacy.budget import Budget
 from spdp.queries import Rows
-from spdp.statistics.oneshot import plan_one_shot
+from spdp.statistics.method import Rule, plan_one_shot
 
 __all__ = ["DELTA", "EPSILONS", "cell", "runs_of", "version_0_1"]
 
@@ -48,6 +49,9 @@ def runs_of(wanted, n, quick):
 def cell(wanted, records, epsilon, runs, earlier):
     """All figures of a cell, squared errors unless they say otherwise."""
     (n, d), budget = records.Y.shape, Budget.gaussian(epsilon, DELTA)
+    best = plan_one_shot(records.k, epsilon=epsilon, delta=DELTA, domain=records.domain)
+    pure = Rule(best, epsilon, DELTA, "auto").search_budget(n).noise is Noise.LAPLACE
+    own = Budget.pure(epsilon) if pure else budget
     shot = plan_one_shot(
         records.k, epsilon=epsilon, delta=DELTA, domain=records.domain, mechanism="gaussian"
     )
@@ -60,7 +64,7 @@ def cell(wanted, records, epsilon, runs, earlier):
         "epsilon": epsilon,
         "resolution": n * budget.mu / sqrt(d),
         "runs": runs,
-        **adaptive(records, budget, [seed(wanted.name, n, epsilon, run) for run in range(runs)]),
+        **adaptive(records, own, [seed(wanted.name, n, epsilon, run) for run in range(runs)]),
         "version 0.1": earlier.get((wanted.name, n, epsilon), nan),
         "one shot": shot.expected_squared_error(n),
         "one shot bound 95": sqrt(shot.law(n).quantile(0.95)),
@@ -81,7 +85,9 @@ def adaptive(records, budget, seeds):
     space, rows = Space.of(CHART, records.domain, records.k), []
     for rng in seeds:
         account = Account(budget, random_state=rng)
-        found = MeanSearch(Search(store, account, space)).run()
+        search = Search(store, account, space)
+        run = MeanSearch(search) if budget.mu else PureMeanSearch(search)
+        found = run.run()
         y = CHART.project(found.y, region)
         row = {
             "error": ((y - truth) ** 2).sum(),
@@ -92,8 +98,8 @@ def adaptive(records, budget, seeds):
             "bound within": nan,
         }
         if found.within is not None:
-            looks = [step for step in account.steps if step.step == "clipping bias"]
-            target = clipped_mean(Y, np.asarray(account.steps[-1].center), looks[-1].reach[1])
+            last = account.steps[-1]
+            target = clipped_mean(Y, np.asarray(last.center), run.looks.reach(last))
             row["within"] = ((y - target) ** 2).sum()
             row["bound within"] = found.within.at(0.95)
         rows.append(row)

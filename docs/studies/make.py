@@ -159,6 +159,7 @@ def eeg():
     budget = f"{bounds} --epsilon 1 --delta 1e-5"
     spdp(f"plan --k 19 --n 16 {budget} --error 1")
     line = f"mean eeg.npz --key X --groups eeg.npz --groups-column subject {bounds} --delta 1e-5"
+    line += " --anyway"  # refused without it
     spdp(f"{line} --epsilon 1 -o published")
     for epsilon in (1, 3, 10):
         print(f"ε = {epsilon}: rms error {errors(f'{line} --epsilon {epsilon}', exact):.3g}")

@@ -31,7 +31,8 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         return import_module("importlib.metadata").version("spdp")
     if name in _HOME:
-        return getattr(import_module(f"spdp.{_HOME[name]}"), name)
+        found = globals()[name] = getattr(import_module(f"spdp.{_HOME[name]}"), name)
+        return found
     raise AttributeError(f"module 'spdp' has no attribute {name!r}")
 
 

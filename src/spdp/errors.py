@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any
 
 PACKAGE = os.path.join(os.path.dirname(__file__), "")
-SPELLINGS = {"ledger_key": "Ledger(path, key=...)"}
+SPELLINGS = {"ledger_key": "Ledger(path, key=...)", "anyway": "anyway=True"}
 # Private-use characters: they enclose an option's name and occur in no other text.
 OPEN, CLOSE = "\ue000", "\ue001"
 MARKED = re.compile(f"{OPEN}([^{OPEN}{CLOSE}=]*)(?:=([^{OPEN}{CLOSE}]*))?{CLOSE}")
@@ -94,6 +94,25 @@ class BudgetExceeded(ParameterError):
         self.fits = fits
 
 
+class Uninformative(ParameterError):
+    """Public numbers say that a release would be no better than the domain's centre.
+
+    It was refused before any budget was spent; ``anyway=True`` asks for it all the
+    same.
+
+    Attributes
+    ----------
+    fewest : int
+        Number of records, or persons, from which on it is not refused at this budget.
+    epsilon : float or None
+        ε from which on it is not refused with these records; None if none is.
+    """
+
+    def __init__(self, message: str, fewest: int, epsilon: float | None) -> None:
+        super().__init__(message, ask="anyway")
+        self.fewest, self.epsilon = fewest, epsilon
+
+
 class DataError(_Error):
     """A data source cannot be used: the message names it and says what was found.
 
@@ -150,7 +169,8 @@ class DataWarning(UserWarning):
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("error")
     ...     try:
-    ...         private_mean([np.eye(2)], epsilon=0.1, delta=1e-6, domain=Ball(1.0))
+    ...         options = {"epsilon": 0.1, "delta": 1e-6, "domain": Ball(1.0)}
+    ...         private_mean([np.eye(2)], anyway=True, **options)
     ...     except UninformativeRelease as warning:
     ...         print(warning.release.value.shape)
     (2, 2)
@@ -171,7 +191,8 @@ class UninformativeRelease(TooNoisy):
     """The 95 % error bound is not below the domain's radius.
 
     The domain's centre, which needs no data, is then as good an estimate. The bound is
-    made of released and public numbers.
+    made of released and public numbers. Where public numbers alone say so, a release is
+    refused before (:class:`Uninformative`).
     """
 
 

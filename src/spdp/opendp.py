@@ -1,5 +1,7 @@
 """spdp's statistics as OpenDP measurements, to be composed with OpenDP's own.
 
+Needs the extra ``opendp``.
+
 >>> import numpy as np, opendp.prelude as dp, spdp
 >>> from spdp.opendp import make_private
 >>> dp.enable_features("contrib", "honest-but-curious")
@@ -32,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from spdp.errors import ParameterError
+from spdp.errors import ParameterError, need
 from spdp.options import Adjacency
 from spdp.privacy.budget import Budget
 from spdp.release import Release
@@ -76,8 +78,7 @@ def make_private(
     opendp.mod.Measurement
         Takes arrays, gives a :class:`spdp.Release`.
     """
-    import opendp.prelude as dp
-
+    dp = need("opendp.prelude", "opendp", "spdp.opendp", "OpenDP")
     for name in OWN:
         if name in options:
             raise ParameterError(f"{name} cannot be chosen for a measurement")

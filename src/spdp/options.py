@@ -135,6 +135,13 @@ def real(name: str, value: Any) -> float:
         raise ParameterError(f"{named(name)} must be a number, got {value!r}") from None
 
 
+def truth(name: str, value: Any) -> bool:
+    """``value`` if it is True or False, else an error."""
+    if not isinstance(value, bool):
+        raise ParameterError(f"{named(name)} must be True or False, got {value!r}")
+    return value
+
+
 def positive_int(name: str, value: Any) -> int:
     """``value`` as an int if it is a positive whole number, else an error."""
     number = positive(name, value)

@@ -1,22 +1,31 @@
 import json
+from math import sqrt
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from spdp import Ball, EigenvalueBounds, Reference, private_mean
-from spdp.adaptive.search import resolution
+from spdp.adaptive import Search
 from spdp.adaptive.shrinkage import shrink
+from spdp.charts import LOGEUCLID
 from spdp.datasets import load_images, synthetic_spd
 from spdp.descriptors import covariance_descriptors, descriptor_bounds
+from spdp.domain.base import Space
 from spdp.engines import base as engine_base
+from spdp.engines.store import ArrayStore
 from spdp.error.bound import Bound
 from spdp.error.laws import law_of
 from spdp.errors import DataError, InvalidMatrixError, ParameterError
 from spdp.geometry import distance_logeuclid, expm, invvecd, logm, mean_logeuclid, vecd
+from spdp.kernels.base import RECORD_NORM
+from spdp.options import Adjacency
 from spdp.privacy import gaussian_epsilon, gaussian_mu, noise
-from spdp.privacy.account import Account
-from spdp.statistics.oneshot import choose_method, plan_one_shot
+from spdp.privacy.account import Account, noise_scale
+from spdp.privacy.budget import Budget
+from spdp.queries import Rows
+from spdp.queries.sums import Frame, VectorSum
+from spdp.statistics.method import plan_one_shot
 
 
 def matrices(Y):
@@ -41,6 +50,7 @@ def mean_error(X, domain, method, epsilon=0.5, delta=1e-6, repeats=6):
             method=method,
             mechanism="gaussian",
             random_state=s,
+            anyway=True,
         )
         for s in range(repeats)
     ]
@@ -103,7 +113,7 @@ def test_awkward_data_behave(n, kind):
     domain = Ball(5.0)
     X = matrices(np.clip(Y, -50, 50))
     release = private_mean(
-        X, epsilon=1.0, delta=1e-6, domain=domain, method="adaptive", random_state=n
+        X, epsilon=1.0, delta=1e-6, domain=domain, method="adaptive", random_state=n, anyway=True
     )
     assert np.isfinite(release.value).all()
     assert domain.contains(release.value)
@@ -114,9 +124,8 @@ def test_awkward_data_behave(n, kind):
 
 
 def test_certificate_lists_the_steps_and_they_add_up(rng):
-    release = private_mean(
-        tight_cluster(rng, 3000, 3), epsilon=0.7, delta=1e-6, domain=Ball(10.0), method="adaptive"
-    )
+    options = {"epsilon": 0.7, "delta": 1e-6, "method": "adaptive", "mechanism": "gaussian"}
+    release = private_mean(tight_cluster(rng, 3000, 3), domain=Ball(10.0), **options)
     c = release.certificate
     json.dumps(c, allow_nan=False)
     assert c["private"] is True
@@ -152,9 +161,8 @@ def test_the_account_agrees_with_the_noise_that_was_drawn(rng, monkeypatch):
 
     monkeypatch.setattr(noise, "gaussian", spy_sample)
     monkeypatch.setattr(Account, "ask", spy_ask)
-    c = private_mean(
-        tight_cluster(rng, 2000, 3), epsilon=0.7, delta=1e-6, domain=Ball(10.0), method="adaptive"
-    ).certificate
+    options = {"epsilon": 0.7, "delta": 1e-6, "method": "adaptive", "mechanism": "gaussian"}
+    c = private_mean(tight_cluster(rng, 2000, 3), domain=Ball(10.0), **options).certificate
     assert len(drawn) == len(asked) == len(c["steps"])
     spent = [
         sensitivity / np.sqrt(scale**2 - 16)
@@ -167,34 +175,6 @@ def test_the_account_agrees_with_the_noise_that_was_drawn(rng, monkeypatch):
         np.sqrt(np.sum(np.square(spent[1:])))
     )  # what an account that forgot the first step would claim
     assert gaussian_epsilon(1e-6, cheaper) < 0.7 * (1 - 1e-4)
-
-
-def test_auto(rng):
-    wide = Ball(20.0)
-
-    def chosen(n, k, epsilon=0.5, delta=1e-6, mechanism="auto", adjacency="replace-one"):
-        shot = plan_one_shot(
-            k, epsilon=epsilon, delta=delta, domain=wide, mechanism=mechanism, adjacency=adjacency
-        )
-        return choose_method(shot, n, epsilon, delta, mechanism, "auto")
-
-    assert chosen(10_000, 9) == "adaptive"
-    assert chosen(400, 9) == "adaptive"
-    assert chosen(10_000, 1) == "oneshot"
-    assert chosen(20, 9) == "adaptive"
-    assert chosen(10_000, 2) == "oneshot"
-    assert chosen(10_000, 2, mechanism="gaussian") == "adaptive"
-    assert chosen(10_000, 9, adjacency="add-remove") == "oneshot"
-    assert chosen(10_000, 9, delta=0) == "oneshot"
-    assert chosen(None, 9) == "oneshot"
-    X = tight_cluster(rng, 300, 3)
-    for bad in ({"mechanism": "laplace"}, {"adjacency": "add-remove"}, {"delta": 0}):
-        with pytest.raises(ParameterError, match="needs Gaussian noise"):
-            private_mean(
-                X, **{"epsilon": 1.0, "delta": 1e-6, "domain": wide, "method": "adaptive"} | bad
-            )
-    with pytest.raises(ParameterError, match="method must be"):
-        private_mean(X, epsilon=1.0, delta=1e-6, domain=wide, method="best")
 
 
 def test_sources_that_are_read_again(rng, monkeypatch):
@@ -238,8 +218,22 @@ def test_shrinkage_helps_when_noise_dominates(rng):
     np.testing.assert_array_equal(shrink(np.ones(2), 1.0)[0], np.ones(2))
 
 
-def test_resolution():
-    assert resolution(100, 4, 0.5) == 25.0
+@pytest.mark.parametrize(
+    ("budget", "adjacency", "expected"),
+    [
+        (Budget.gaussian(1.0, 1e-6), "replace-one", 100 * gaussian_mu(1.0, 1e-6) / sqrt(6)),
+        (Budget.pure(1.0), "replace-one", 100 / sqrt(6 * 7)),
+        (Budget.pure(1.0), "add-remove", 200 / sqrt(6 * 7)),
+    ],
+)
+def test_resolution_is_the_diameter_over_the_noise(budget, adjacency, expected):
+    space, adjacency = Space.of(LOGEUCLID, Ball(3.0), 3), Adjacency(adjacency)
+    search = Search(ArrayStore(Rows(np.zeros((100, 6)))), Account(budget, adjacency), space)
+    assert search.resolution == pytest.approx(expected, rel=1e-6)
+    sensitivity = VectorSum("", Frame.plain(np.zeros(6)), 1.0).sensitivity(adjacency)
+    noise = noise_scale(budget, sensitivity) / RECORD_NORM / 100
+    rms = noise * sqrt(6 * 7 if budget.mu is None else 6)
+    assert search.resolution == pytest.approx(2.0 / rms, rel=1e-6)
 
 
 def kinds(rng, n, d):

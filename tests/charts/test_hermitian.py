@@ -23,8 +23,7 @@ from spdp.kernels import kernels_for, reference
 from spdp.kernels.base import Status
 from spdp.lattice import encode, exact_sum
 from spdp.release.report import html_report
-from spdp.statistics.mean import release_sum
-from spdp.statistics.partial_sums import LatticeSum
+from spdp.statistics.partial_sums import LatticeSum, release_sum
 
 CHART = CHARTS["hermitian"]
 REAL = CHARTS["logeuclid"]

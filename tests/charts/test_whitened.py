@@ -146,9 +146,9 @@ def test_other_points_do_not_merge(point, random_spd, tmp_path):
 
 def test_estimators_whiten_too(point, random_spd):
     X = random_spd(300, K)
-    fitted = PrivateFrechetMean(domain=DOMAIN, reference_point=point).fit(X)
+    fitted = PrivateFrechetMean(1.0, 1e-6, DOMAIN, reference_point=point).fit(X)
     assert fitted.transform(X).shape == (300, 6)
-    parts = PrivateFrechetMean(domain=DOMAIN, reference_point=point).partial_fit(X).release()
+    parts = PrivateFrechetMean(1.0, 1e-6, DOMAIN, reference_point=point).partial_fit(X).release()
     assert parts.certificate_["reference_point"] == point.tolist()
 
 
@@ -167,6 +167,6 @@ def test_what_does_not_fit_is_refused(point, random_spd):
 
 def test_a_record_that_overflows_seen_from_the_point_is_named():
     X = np.stack([np.eye(K), 1e305 * np.eye(K)])
-    options = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN}
+    options = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN, "anyway": True}
     with pytest.raises(InvalidMatrixError, match="matrix 1 leaves the range of its dtype"):
         private_mean(X, reference_point=1e-6 * np.eye(K), **options)

@@ -24,6 +24,8 @@ COMMANDS = {
     **dict.fromkeys(("demo", "describe", "reproduce", "report"), ()),
     "ledger": {"create", "show", "history", "export", "bind", "recover"},
     "stats": set(STATISTICS) - {"mean"},
+    "study": {"create", "seal", "merge", "run", "publish"},
+    "site": {"join", "sign", "sum", "serve", "close", "leave"},
 }
 
 
@@ -42,7 +44,7 @@ def test_help_lists_every_command(run):
     assert set(re.findall(r"^  (\w+)", listed, re.MULTILINE)) == set(COMMANDS)
     assert "..." not in listed  # no sentence is cut off
     assert run() == (0, out, "")
-    for name in ("stats", "ledger"):
+    for name in ("stats", "ledger", "study", "site"):
         listed = run(name, "--help")[1].split("Commands:")[1]
         assert set(re.findall(r"^  ([\w-]+)", listed, re.MULTILINE)) == COMMANDS[name]
 
@@ -198,7 +200,7 @@ def test_every_help_ends_with_an_example_that_runs(run, tmp_path, random_spd, mo
     for name, call in examples().items():
         shown = EXAMPLE.search(run(*name.split(), "--help")[1]).group(1)
         assert shown.replace("\\\n", " ").split() == call.split()
-        if name in ("reproduce", "demo"):  # they have tests of their own
+        if name.split()[0] in ("reproduce", "demo", "study", "site"):  # with tests of their own
             continue
         before, words = call.split("spdp ", 1)
         for part in before.split():
@@ -234,10 +236,11 @@ def test_exit_codes_are_documented_and_distinct(run, refused, data, ledger, budg
     refused(3, "absent.npy: no such file", "mean", "absent.npy", *budget, "--radius", "1")
     refused(4, "budget exceeded", *mean, "--epsilon", "3", "--ledger", ledger)
     refused(5, "no such ledger", *mean, "--epsilon", "1", "--ledger", "absent.ledger")
+    refused(7, "uninformative", *mean, "--epsilon", "0.0001")
     data.write_bytes(b"not a ledger" * 1000)
     refused(5, "data.npy", "ledger", "show", data)
-    shown = re.findall(r"^    (\d)  ", run("--help")[1], re.MULTILINE)
-    assert shown == ["0", "2", "3", "4", "5", "6", "1"]
+    shown = re.findall(r"^ {4,6}(\d+)  ", run("--help")[1], re.MULTILINE)
+    assert shown == ["0", "2", "3", "4", "5", "6", "7", "130", "1"]
 
 
 def test_debug_shows_the_traceback(monkeypatch, tmp_path, refused, budget):

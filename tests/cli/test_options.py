@@ -29,7 +29,7 @@ def test_means_and_plans(run, budget, records, metric):
 
 
 def test_an_unknown_metric_is_told_which_there_are(refused, budget, records):
-    refused(2, "'logchol'", "mean", records, *budget, *DOMAIN, "--metric", "riemann")
+    refused(2, "'logchol'", "mean", records, *budget, *DOMAIN, "--metric", "wasserstein")
 
 
 def test_sums_and_references_keep_their_metric(run, refused, budget, records):

@@ -1,9 +1,12 @@
 import json
+import re
 
 import pytest
 
+from spdp import Ball
 from spdp.options import Adjacency
 from spdp.statistics import STATISTICS
+from spdp.statistics.method import plan_one_shot
 
 WORDS = ("plan", "--k", "5", "--n", "3000", "--eigenvalues", "1e-2", "10", "--runs", "4")
 
@@ -58,6 +61,8 @@ def test_an_unknown_spread_gives_a_range(run, budget):
 
 def test_pure_budgets_have_laplace_noise_only(run):
     words = ("plan", "--k", "2", "--n", "100", "--epsilon", "1", "--delta", "0", "--radius", "1")
+    assert planned(run, *words, "--runs", "1")["method"] == "adaptive"
+    words = (*words, "--method", "oneshot")
     result = planned(run, *words, "--error", "0.01")
     assert (result["noise"], list(result["one_shot"])) == ("laplace", ["laplace"])
     assert (result["adaptive"], result["method"]) == ([], "oneshot")
@@ -115,16 +120,35 @@ def test_the_curve_goes_through_the_number_in_the_table(run, budget, n):
     assert line.endswith(f"  {rms:.3g}")
 
 
+def test_a_wanted_error_is_answered_once_for_the_method_that_will_run(run, budget):
+    """One shot: four spreads had four answers, all equal, and called rough."""
+    words = ("plan", "--k", "1", "--n", "500", "--radius", "5", *budget, "--error", "0.1")
+    code, out, _ = run(*words, "--runs", "2")
+    assert code == 0
+    assert "One shot will run" in out
+    (answer,) = [line for line in out.splitlines() if line.startswith("rms error 0.1")]
+    alone = run(*words, "--runs", "2", "--method", "oneshot")[1]
+    assert answer in alone  # the exact answer, whatever the spread
+    assert "about" not in answer
+    found = re.fullmatch(r"rms error 0.1 needs (\d+) records at this ε, or .* at this n", answer)
+    law = plan_one_shot(1, epsilon=1.0, delta=1e-6, domain=Ball(5.0))
+    n = int(found[1])
+    assert law.expected_squared_error(n) <= 0.1**2 < law.expected_squared_error(0.99 * n)
+    searched = run(*words, "--runs", "2", "--method", "adaptive")[1]
+    assert searched.count("rms error 0.1 with spread") == 4
+
+
 def test_plan_as_a_page(run, refused, tmp_path, budget):
     pytest.importorskip("jinja2")
     pytest.importorskip("matplotlib")
     words = ("plan", "--k", "2", "--n", "300", "--radius", "2", *budget, "--runs", "2")
+    words = (*words, "--method", "oneshot")
     code, out, _ = run(*words, "--html", "plan.html", "--error", "0.1")
     assert code == 0
     assert "wrote plan.html" in out
     page = (tmp_path / "plan.html").read_text("utf-8")
     assert "<h1>Plan of a private mean of 2×2 matrices</h1>" in page
-    assert "Rms error 0.1 with spread" in page
+    assert page.count("Rms error 0.1 needs") == 1
     refused(2, "plan.html: exists already", *words, "--html", "plan.html")
     assert run(*words, "--html", "plan.html", "--force")[0] == 0
 

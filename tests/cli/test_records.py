@@ -112,7 +112,7 @@ def test_a_folder_of_many_records_per_file_is_asked_about(run, study, budget):
     assert "--per-file" in err
     assert run(*words, "--unit", "record")[2] == ""
     np.save(study / "one.npy", np.eye(3))
-    assert run("mean", "one*.npy", *BOUNDS, *budget)[2] == ""
+    assert run("mean", "one*.npy", *BOUNDS, *budget, "--anyway")[2] == ""
 
 
 class TestVoxels:
@@ -123,7 +123,7 @@ class TestVoxels:
                 assert "--per-file" in error
                 assert "--unit voxel" in error
         words = ("mean", "images/000.nii.gz", "--order", "fsl", *BOUNDS, *budget)
-        code, out, _ = run(*words, "--unit", "voxel", "-o", "out", "--report")
+        code, out, _ = run(*words, "--unit", "voxel", "-o", "out", "--report", "--anyway")
         assert code == 0
         assert "per voxel" in out
         assert "voxels" in out
@@ -140,7 +140,7 @@ class TestVoxels:
         refused(2, "it is read per person", *words, *persons, "--unit", "voxel")
 
     def test_a_ledger_is_for_one_unit(self, run, refused, study, ledger):
-        small = ("--epsilon", "0.1", "--delta", "1e-7", "--ledger", "a.ledger", *BOUNDS)
+        small = ("--epsilon", "0.1", "--delta", "1e-7", "--ledger", "a.ledger", "--anyway", *BOUNDS)
         image = ("mean", "images/000.nii.gz", "--order", "fsl")
         assert run(*image, "--unit", "voxel", *small)[0] == 0
         refused(5, "its budget is per voxel", *image, "--per-file", *small)

@@ -105,7 +105,7 @@ def test_bad_data_write_nothing(run, refused, tmp_path, budget):
     X = np.stack([np.eye(2)] * 5)
     X[3, 0, 0] = -1.0
     np.save(tmp_path / "bad.npy", X)
-    words = ("mean", "bad.npy", *budget, "--radius", "1", "-o", "out")
+    words = ("mean", "bad.npy", *budget, "--radius", "1", "-o", "out", "--anyway")
     what = "bad.npy: matrix 3 is not positive definite: smallest eigenvalue -1; "
     refused(3, f"{what}--on-invalid center replaces such records with the domain's centre", *words)
     assert run(*words, "--on-invalid", "center")[0] == 0
@@ -149,9 +149,23 @@ def test_a_cluster_reads_what_this_process_reads(
 
 def test_an_uninformative_release_is_told_once(run, data):
     words = ("--epsilon", "0.001", "--delta", "1e-6", "--radius", "2")
-    code, out, err = run("mean", data, *words)
+    code, out, err = run("mean", data, *words, "--anyway")
     assert (code, err) == (0, "")
     assert out.count("UNINFORMATIVE") == 1
+
+
+def test_an_uninformative_release_is_refused_before_payment(run, refused, ledger, tmp_path):
+    """Five persons at ε = 0.9: nothing is written, and nothing is charged."""
+    np.save(tmp_path / "few.npy", np.stack([np.eye(3)] * 5))
+    words = ("mean", "few.npy", "--epsilon", "0.9", "--delta", "1e-6", "--radius", "2")
+    words = (*words, "--ledger", ledger, "-o", "out")
+    told = refused(7, "refused before any budget is spent", *words)
+    assert "At least 12 records, or ε = 2.13, are needed" in told
+    assert "pass --anyway" in told
+    assert Ledger(ledger).history() == []
+    code, out, _ = run(*words, "--anyway")
+    assert code == 0
+    assert "UNINFORMATIVE" in out
 
 
 # --- every other statistic
@@ -284,7 +298,8 @@ def test_all_arrays_are_shown(run, data, budget):
 def test_too_few_records_for_components_are_refused(refused, tmp_path, random_spd, budget):
     np.save(tmp_path / "few.npy", random_spd(5, 3))
     words = ("stats", "pca", "few.npy", "--components", "2", *budget, *NARROW)
-    refused(2, "would be noise", *words)
+    refused(7, "uninformative", *words)
+    refused(2, "would be noise", *words, "--anyway")
 
 
 # --- classes

@@ -30,6 +30,7 @@ from spdp.lattice import encode, exact_sum
 from spdp.statistics.partial_sums import LatticeSum
 
 DOMAIN = EigenvalueBounds(0.05, 20.0)
+BUDGET = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN, "anyway": True}
 LOGEUCLID = CHARTS["logeuclid"]
 DTYPES = ["<f4", ">f4", "<f8", ">f8", "<f2", "<i4", ">i2", "u1", "?"]
 
@@ -159,7 +160,7 @@ def test_complex_records_are_for_charts_that_take_them(random_spd):
     taken = list(split(odd, (2, 2), "X", NUMBERS))
     assert [part.stack.dtype.str for part in taken] == ["<f8", "<c8", "<c16"]
     assert not any(part.fault for part in taken)
-    options = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN}
+    options = BUDGET
     with pytest.raises(InvalidMatrixError, match="^X: matrix 1 has dtype complex64; .*'hermitian'"):
         private_mean(odd, **options)
     private_mean(odd, on_invalid="center", **options)
@@ -183,7 +184,7 @@ def test_faults_of_complex_matrices_are_told():
 def test_shapes_are_public_and_errors_name_the_record(random_spd):
     X = [*random_spd(5, 2), np.eye(3)]
     with pytest.raises(InvalidMatrixError, match=r"matrix 5 has shape \(3, 3\)"):
-        private_mean(X, epsilon=1.0, delta=1e-6, domain=DOMAIN, on_invalid="center")
+        private_mean(X, on_invalid="center", **BUDGET)
 
 
 def wild_records():
@@ -222,21 +223,20 @@ def test_masked_arrays_are_refused(random_spd):
     """A masked record would be read as if it were not."""
     X = np.ma.MaskedArray(random_spd(10, 2), mask=False)
     X[3] = np.ma.masked
-    budget = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN}
     for data in (X, iter([X]), X[3]):
         with pytest.raises(DataError, match="masked array"):
-            private_mean(data, on_invalid="center", **budget)
+            private_mean(data, on_invalid="center", **BUDGET)
     # in a list it is one record's affair
     some = [*random_spd(9, 2), X[3]]
     with pytest.raises(InvalidMatrixError, match="matrix 9 is a masked array"):
-        private_mean(some, **budget)
-    assert private_mean(some, on_invalid="center", **budget).certificate["n"] == 10
+        private_mean(some, **BUDGET)
+    assert private_mean(some, on_invalid="center", **BUDGET).certificate["n"] == 10
 
 
 def test_arrays_of_other_dtypes_as_a_whole_are_refused(random_spd):
     for A in (random_spd(4, 2) * 1j, random_spd(4, 2).astype(object)):
         with pytest.raises(InvalidMatrixError, match="expected real"):
-            private_mean(A, epsilon=1.0, delta=1e-6, domain=DOMAIN, on_invalid="center")
+            private_mean(A, on_invalid="center", **BUDGET)
 
 
 def test_fingerprints_see_imaginary_parts(random_spd):
@@ -261,7 +261,7 @@ def test_masked_pieces_of_a_dask_array_are_refused(random_spd):
     X = np.ma.MaskedArray(random_spd(10, 2), mask=False)
     X[3] = np.ma.masked
     with pytest.raises(DataError, match="masked array"):
-        private_mean(da.from_array(X, chunks=(4, 2, 2)), epsilon=1.0, delta=1e-6, domain=DOMAIN)
+        private_mean(da.from_array(X, chunks=(4, 2, 2)), **BUDGET)
 
 
 def test_a_record_is_read_in_a_dtype_whatever_others_make_of_warnings():

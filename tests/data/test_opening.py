@@ -186,7 +186,7 @@ def test_a_listed_person_without_records_is_the_centre(folder):
     """The number of persons is public, whatever their files hold."""
     file = folder / "m.csv"
     file.write_text("path,person\ns0.npy,a\ns1.npy,b\ns2.npy,c\n")
-    budget = {"epsilon": 5.0, "delta": 1e-6, "domain": DOMAIN, "random_state": 0}
+    budget = {"epsilon": 5.0, "delta": 1e-6, "domain": DOMAIN, "random_state": 0, "anyway": True}
     X = np.load(folder / "s1.npy")
     found = {}
     for name, records in {"none": X[:0], "bad": X[:1] * np.nan}.items():

@@ -12,7 +12,7 @@ PAGE = (DOCS / "metrics.md").read_text("utf-8")
 
 def test_code_runs():
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     exec(compile("\n".join(blocks), "metrics.md", "exec"), {})
 
 

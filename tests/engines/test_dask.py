@@ -53,6 +53,21 @@ def test_a_cluster_gives_the_same_sum_to_the_bit(client, random_spd, k):
         np.testing.assert_array_equal(LatticeSum.of(source, DOMAIN).total, expected)
 
 
+@pytest.mark.parametrize("persons", [False, True])
+def test_an_affine_invariant_mean_on_a_cluster_is_the_one_of_this_process(
+    client, random_spd, persons
+):
+    """Workers see records from the point that they are sent."""
+    X = random_spd(3000, 3, condition=2.0)
+    options = {"epsilon": 1.0, "delta": 1e-6, "domain": DOMAIN, "metric": "riemann"}
+    options |= {"groups": np.arange(3000) // 3 if persons else None, "random_state": 0}
+    here = private_mean(X, **options)
+    there = private_mean(da.from_array(X, chunks=(700, 3, 3)), **options)
+    steps = [[s["step"] for s in r.certificate["steps"]] for r in (here, there)]
+    assert steps[0] == steps[1]
+    np.testing.assert_allclose(there.value, here.value, rtol=1e-6)
+
+
 @pytest.mark.parametrize("method", ["oneshot", "adaptive"])
 def test_private_mean_on_a_cluster(client, random_spd, method):
     X = random_spd(3000, 3, condition=2.0)

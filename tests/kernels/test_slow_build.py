@@ -32,7 +32,7 @@ for _ in range(2):
     private_mean(X, epsilon=1.0, delta=1e-6, domain=domain, method="oneshot")
 print(backend())
 """
-SAID = "was built without a C++ compiler and runs on NumPy: the same guarantee, but"
+SAID = "was built without compiled kernels and runs on NumPy: the same guarantee, but"
 
 
 def run(code, monkeypatch, **environment):

@@ -114,9 +114,9 @@ def test_clone_pickle_and_parameters(model, data):
 def test_classes_are_public_and_needed(model, data):
     X, y = data
     with pytest.raises(ParameterError, match="public list of classes"):
-        model(epsilon=1.0, domain=DOMAIN).fit(X, y)
+        model(epsilon=1.0, delta=1e-6, domain=DOMAIN).fit(X, y)
     with pytest.raises(ParameterError, match="domain"):
-        model(NAMES).fit(X, y)
+        model(NAMES, 1.0, 1e-6).fit(X, y)
 
 
 def test_a_pipeline_of_pyriemann_and_a_search_over_parameters(data):

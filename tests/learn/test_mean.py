@@ -37,7 +37,7 @@ def test_estimator_follows_scikit_learn(X):
     with pytest.raises(InvalidMatrixError, match="expected"):
         estimator.transform(np.eye(3))
     with pytest.raises(ParameterError, match="leak"):
-        PrivateFrechetMean().fit(X)
+        PrivateFrechetMean(1.0, 1e-6).fit(X)
 
 
 def test_estimator_in_a_pyriemann_pipeline(rng):

@@ -25,7 +25,7 @@ def X():
 
 @pytest.fixture(scope="module")
 def fitted(X):
-    return PrivateTangentPCA(2, epsilon=2.0, domain=DOMAIN).fit(X)
+    return PrivateTangentPCA(2, 2.0, 1e-6, DOMAIN).fit(X)
 
 
 def test_it_agrees_with_the_non_private_one(X, fitted):
@@ -56,4 +56,4 @@ def test_it_is_an_estimator(X, fitted):
     pipe = make_pipeline(again.set_params(random_state=0), StandardScaler())
     assert pipe.fit_transform(X).shape == (5000, 2)
     with pytest.raises(ParameterError):
-        PrivateTangentPCA(2).fit(X)
+        PrivateTangentPCA(2, 1.0, 1e-6).fit(X)

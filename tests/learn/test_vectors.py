@@ -8,7 +8,8 @@ from spdp.charts import chart_of
 from spdp.errors import InvalidMatrixError
 from spdp.learn.base import vectors_of
 
-OPTIONS = {"domain": Ball(3.0), "metric": "hermitian", "epsilon": 5.0, "random_state": 0}
+OPTIONS = {"domain": Ball(3.0), "metric": "hermitian", "epsilon": 5.0, "delta": 1e-6}
+OPTIONS["random_state"] = 0
 MODELS = {
     "mean": PrivateFrechetMean(**OPTIONS),
     "pca": PrivateTangentPCA(2, **OPTIONS),

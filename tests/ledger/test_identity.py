@@ -19,7 +19,7 @@ from spdp.ledger import Ledger
 from spdp.ledger.identity import Owner
 
 X = np.stack([np.diag([1.0, 2.0])] * 40)
-OPTIONS = {"domain": Ball(2.0), "mechanism": "gaussian"}
+OPTIONS = {"domain": Ball(2.0), "mechanism": "gaussian", "anyway": True}
 KEY = b"a key of sixteen bytes, or more"
 GAUSSIAN = {"mechanism": "tangent-gaussian", "mu": 0.01}
 FORK = multiprocessing.get_context("fork")

@@ -29,7 +29,7 @@ from spdp.privacy.budget import Budget
 from spdp.statistics.mechanisms import GivenStore
 
 X = np.stack([np.diag([1.0, 2.0])] * 40)
-OPTIONS = {"domain": Ball(2.0), "mechanism": "gaussian"}
+OPTIONS = {"domain": Ball(2.0), "mechanism": "gaussian", "anyway": True}
 KEY = b"a key of sixteen bytes, or more"
 FORK = multiprocessing.get_context("fork")
 
@@ -457,9 +457,7 @@ def test_every_way_to_spend(tmp_path):
     ledger = Ledger(tmp_path / "l", epsilon=20.0, delta=1e-6)
     spdp.TangentGaussian(0.1, 0.5, 1e-6).release(np.eye(2), ledger=ledger, label="tangent")
     spdp.RiemannianLaplace(0.1, 0.5).release(np.eye(2), ledger=ledger, label="laplace")
-    spdp.PrivateFrechetMean(
-        0.5, 1e-6, Ball(2.0), mechanism="gaussian", ledger=ledger, label="estimator"
-    ).fit(X)
+    spdp.PrivateFrechetMean(0.5, 1e-6, ledger=ledger, label="estimator", **OPTIONS).fit(X)
     for method in ("oneshot", "adaptive"):
         spdp.private_mean(X, epsilon=0.5, delta=1e-6, method=method, ledger=ledger, **OPTIONS)
     release = spdp.private_mean(X, epsilon=0.5, delta=0, domain=Ball(2.0), ledger=ledger)

@@ -12,6 +12,7 @@ import pytest
 from spdp.ledger.file import LedgerFile
 from spdp.ledger.ledger import Ledger, LedgerError
 from spdp.ledger.sqlite_journal import MAGIC, draft_of, journal_of
+from spdp.system import WINDOWS_JOURNAL
 
 GAUSSIAN = {"mechanism": "tangent-gaussian", "mu": 0.01}
 FORK = multiprocessing.get_context("fork")
@@ -165,3 +166,39 @@ def test_a_journal_that_cannot_be_read_is_not_taken_for_none(tmp_path):
     (tmp_path / "study-journal").mkdir()
     with pytest.raises(LedgerError, match="study-journal: cannot be read"):
         ledger.spent()
+
+
+# --- truncated journals, as on Windows ------------------------------------------------
+
+
+@pytest.fixture
+def truncated(monkeypatch, tmp_path):
+    settings = tuple(f"PRAGMA {setting}" for setting in WINDOWS_JOURNAL)
+    monkeypatch.setattr("spdp.ledger.file.SETTINGS", settings)
+    ledger = Ledger(tmp_path / "A", epsilon=1.0, delta=1e-6)
+    ledger.spend(**GAUSSIAN)
+    assert journal_of(ledger.path).read_bytes() == b""  # and deleted elsewhere
+    return ledger
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_a_killed_payment_is_undone_with_a_truncated_journal(truncated, written):
+    leave_journal(truncated.path, written)
+    assert Ledger(truncated.path).spent()["entries"] == 1
+    assert truncated.spend(**GAUSSIAN) == 2
+    assert journal_of(truncated.path).read_bytes() == b""
+
+
+def test_a_truncated_journal_does_not_undo_what_was_paid_elsewhere(truncated, tmp_path):
+    leave_journal(truncated.path, True)
+    truncated.path.rename(tmp_path / "B")
+    Ledger(tmp_path / "B").spend(**GAUSSIAN)
+    (tmp_path / "B").rename(truncated.path)
+    with pytest.raises(LedgerError, match="A-journal, left by"):
+        truncated.spend(**GAUSSIAN)
+
+
+def test_an_empty_journal_is_in_nobodys_way(truncated):
+    truncated.path.unlink()
+    assert journal_of(truncated.path).exists()
+    assert Ledger(truncated.path, epsilon=0.1, delta=1e-9).spend(**GAUSSIAN) == 1

@@ -8,7 +8,7 @@ from spdp import Ball, EigenvalueBounds, Reference, plan, private_mean
 from spdp.errors import ParameterError
 from spdp.geometry import distance_logeuclid, expm, invvecd, mean_logeuclid
 from spdp.planning.model import Planner
-from spdp.statistics.oneshot import plan_one_shot
+from spdp.statistics.method import plan_one_shot
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 RUNS = 72
@@ -73,15 +73,16 @@ def test_skewed_and_heavy_data_are_predicted_from_a_reference(rng):
 
 def test_one_shot_is_exact():
     domain = EigenvalueBounds(0.1, 10.0)
-    made = plan(n=300, k=3, domain=domain, adjacency="add-remove", **BUDGET)
+    one_shot = {"n": 300, "k": 3, "domain": domain, "method": "oneshot"}
+    made = plan(adjacency="add-remove", **one_shot, **BUDGET)
     assert (made.method, made.adaptive) == ("oneshot", ())
     for noise, row in made.one_shot.items():
         shot = plan_one_shot(3, domain=domain, adjacency="add-remove", mechanism=noise, **BUDGET)
         assert row.rms**2 == pytest.approx(shot.expected_squared_error(300))
     assert made.predictions == (made.one_shot[made.noise],)
-    pure = plan(n=300, k=3, epsilon=1.0, delta=0.0, domain=domain)
+    pure = plan(epsilon=1.0, delta=0.0, **one_shot)
     assert list(pure.one_shot) == ["laplace"]
-    named = plan(n=300, k=3, domain=domain, mechanism="laplace", **BUDGET)
+    named = plan(mechanism="laplace", **one_shot, **BUDGET)
     assert (list(named.one_shot), named.adaptive) == (["laplace"], ())
 
 
@@ -159,7 +160,7 @@ def test_curves_go_through_the_plan():
         ("mechanism must be", {"mechanism": "cauchy"}),
         ("adjacency must be", {"adjacency": "none"}),
         ("method must be", {"method": "best"}),
-        ("needs Gaussian noise", {"method": "adaptive", "delta": 0.0}),
+        ("Gaussian noise cannot", {"mechanism": "gaussian", "delta": 0.0}),
     ],
 )
 def test_what_cannot_be_planned_is_refused(message, options):

@@ -11,16 +11,16 @@ PUBLIC = {"k": 3, "domain": Ball(4.0), "delta": 1e-6}
 ONE_SHOT = {**PUBLIC, "method": "oneshot", "mechanism": "gaussian"}
 
 
-@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-def test_what_is_needed_reaches_the_wanted_error(adjacency):
+@pytest.mark.parametrize(("adjacency", "rough"), [("replace-one", 0.4), ("add-remove", 0.1)])
+def test_what_is_needed_reaches_the_wanted_error(adjacency, rough):
     options = {**PUBLIC, "adjacency": adjacency}
     planner = Planner(n=500, epsilon=0.5, spread="20%", **options)
-    for error in (0.4, 0.02):
+    for error in (rough, 0.02):
         (answer,) = needed(planner, error)
         for n, epsilon in ((answer.n, 0.5), (500, answer.epsilon)):
             row = plan(n=n, epsilon=epsilon, spread="20%", runs=40, **options).predictions[0]
             assert row.rms == pytest.approx(error, rel=0.3 if row.spread else 0.02)
-    assert needed(planner, 1e-15) == [(answer.spread, None, None)]
+    assert needed(planner, 1e-15)[0][1:] == (None, None)
     assert needed(planner, 1e6)[0].n == 1
 
 

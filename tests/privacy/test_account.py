@@ -189,7 +189,7 @@ def test_budgets_that_are_too_small_or_too_large():
 # ------------------------------------------------------------------------
 
 
-def test_noise_is_opendps_discrete_gaussian_at_the_claimed_scale():
+def test_noise_is_the_discrete_gaussian_at_the_claimed_scale():
     """It has no seed: right noise fails by chance with 1e-5."""
     s = 5.0
     draws = np.concatenate([noise.gaussian(np.zeros(2000, np.int64), s, None) for _ in range(3)])

@@ -31,8 +31,9 @@ from spdp.datasets import synthetic_spd
 from spdp.error.bound import Bound
 from spdp.error.laws import law_of, quantiles
 from spdp.options import Adjacency
-from spdp.privacy.account import lattice_scale
-from spdp.release.certificate import Certificate, Facts, derive
+from spdp.privacy.account import laplace_scale_exact, lattice_scale
+from spdp.release.certificate import Certificate, Facts
+from spdp.release.declaration import derive
 from spdp.release.verify import checks
 from spdp.statistics import find
 
@@ -45,7 +46,9 @@ LARGE = 6.0 * synthetic_spd(30, 7, random_state=0)
 CLASSES = {"classes": [0, 1], **OPTIONS}
 
 HONEST = {
-    "mean": lambda: private_mean(X, method="adaptive", **OPTIONS),
+    "mean": lambda: private_mean(X, method="adaptive", mechanism="gaussian", **OPTIONS),
+    "pure": lambda: private_mean(X, method="adaptive", mechanism="laplace", **OPTIONS),
+    "counted": lambda: private_mean(X, adjacency="add-remove", **OPTIONS),
     "oneshot": lambda: private_mean(X, method="oneshot", mechanism="gaussian", **OPTIONS),
     "weighted": lambda: private_mean(
         X, groups=np.arange(N), weights="records", max_records=10, **OPTIONS
@@ -221,6 +224,26 @@ def certain_test(c, values):
 SHRUNK = {"dimension": 28, "sigma": 1e-9, "length": 1e-9, "factor": 0.0, "unshrunk": 0}
 DIGEST = "0" * 64
 FORGED = {
+    "pure": {
+        "less noise": less_noise,
+        "a step at no price": last(epsilon=1e-9),
+        "more than was given": last(epsilon=lambda e: 2.0 * e),
+        "two laws": last(mu=0.1),
+        "no bias": only("error_bound_parts", clipping_bias=0.0, clipping_bias_sd=0.0),
+        "a normal bias": only("error_bound_parts", bias_law="normal"),
+        "noise along the axes": every(noise={"family": "chi2", "df": 6, "scale": 1e-9}),
+        "all of the risk": every(risk_share=1.0),
+        "near": every(max_distance=3.0),
+        "delta": fields(delta=1e-6),
+        "outside the domain": value("mean", lambda M: 1e9 * np.eye(3)),
+    },
+    "counted": {
+        "another number": last(n_estimate=lambda n: 10.0 * n),
+        "no number": last(n_estimate=None),
+        "all of the risk": every(risk_share=0.9),
+        "less noise": less_noise,
+        "no shift": every(shift=0.0),
+    },
     "mean": {
         "averaged": averaged,
         "less noise": less_noise,
@@ -245,8 +268,10 @@ FORGED = {
         "a reference that no search could use": fields(reference=DIGEST, adjacency="add-remove"),
         "versions": fields(versions={"spdp": "99"}),
         "words for a version": fields(
-            versions=dict.fromkeys(("numpy", "opendp", "python", "spdp"), "the very best")
+            versions=dict.fromkeys(("numpy", "python", "sampler", "spdp"), "the very best")
         ),
+        "another sampler": fields(versions=lambda v: v | {"sampler": "laplace-1"}),
+        "words for a sampler": fields(versions=lambda v: v | {"sampler": "opendp-the best"}),
         "created": fields(created="never"),
         "outside": fields(outside={"share": 0.0, "sd": 0.0}),
     },
@@ -386,13 +411,79 @@ def counted_first(c):
     c["steps"].insert(0, step | {"scale": lattice_scale(size, tiny)})
     last["mu"] = math.sqrt(mu * mu - tiny * tiny) * (1 - 1e-15)
     last["scale"] = lattice_scale(last["sensitivity"], last["mu"])
+    return searched_anew(c)
+
+
+def searched_anew(c):
+    """A searched mean whose bounds follow from its edited steps."""
     c = agreeing(c)
     facts, mean = Certificate.read(c), find("mean")
     c["error_bound_parts"] = msgspec.to_builtins(mean.expected_bound(facts))
     if c["error_bound_within"]:
-        parts = msgspec.to_builtins(mean.searched(facts, facts.within, 1))
+        parts = msgspec.to_builtins(mean.searched(facts, facts.within, within=True))
         c["error_bound_within"]["parts"] = parts
-    return bounded(c)
+    return agreeing(bounded(c))
+
+
+def looks_of(c, name="clipping bias"):
+    return [step for step in c["steps"] if step["step"] == name]
+
+
+def ten_times_as_many(c):
+    """The last count alone, which divides the noise."""
+    c["steps"][-1]["n_estimate"] *= 10.0
+    return searched_anew(c)
+
+
+def far_below_zero(c):
+    """A clipping bias that noise would have to hide a thousandfold."""
+    for look in looks_of(c):
+        look["bias"] = [-1000.0 * sd for sd in look["sd"]]
+    return searched_anew(c)
+
+
+def a_larger_public_number(c):
+    """The measured bias keeps its noise: the number it was divided by was another."""
+    return searched_anew(c | {"n": 10 * c["n"]})
+
+
+def looked_less_far(c):
+    """A bias of records no farther than the domain's radius, with less noise."""
+    for look in looks_of(c):
+        reach = Certificate.read(c).space.region.radius
+        ratio = (reach - look["shortest"]) / (look["reach"][0] - look["shortest"])
+        look["reach"][0], look["sd"][0] = reach, look["sd"][0] * ratio
+    return searched_anew(c)
+
+
+def a_ball_elsewhere(c):
+    """A ball a thousand times smaller, in which the released mean does not lie."""
+    for step in c["steps"]:
+        for name in ("shortest", "radius"):
+            if step["step"] in ("near bias", "clipping bias", "mean") and name in step:
+                step[name] /= 1000.0
+    for look in looks_of(c, "near bias"):
+        look["reach"] = [2.0 * look["shortest"]]
+        look["sd"] = [sd / 1000.0 for sd in look["sd"]]
+    for look in looks_of(c):
+        kept = look["reach"][0] - 1000.0 * look["shortest"]
+        look["sd"] = [sd * (look["reach"][0] - look["shortest"]) / kept for sd in look["sd"]]
+    return searched_anew(c)
+
+
+def not_looked_for(*names):
+    """Steps left out, their price given to the last one."""
+
+    def edited(c):
+        kept, last = [s for s in c["steps"] if s["step"] not in names], c["steps"][-1]
+        spent = sum(s["epsilon"] for s in c["steps"] if s["step"] in names)
+        last["epsilon"] = (last["epsilon"] + spent) * (1 - 1e-15)
+        last["scale"] = float(laplace_scale_exact(last["sensitivity"], last["epsilon"]))
+        c["steps"] = kept
+        c["error_bound_within"] = None
+        return searched_anew(c)
+
+    return edited
 
 
 def answered_twice(c):
@@ -477,6 +568,14 @@ def nowhere(c):
         ("classes", nowhere, "max distance"),
         ("oneshot", counted, "number of records"),
         ("mean", counted_first, "number of records"),
+        ("counted", ten_times_as_many, "number of records"),
+        ("pure", far_below_zero, "bias"),
+        ("mean", far_below_zero, "bias"),
+        ("pure", a_larger_public_number, "noise of the bias"),
+        ("mean", a_larger_public_number, "noise of the bias"),
+        ("mean", looked_less_far, "reach"),
+        ("pure", a_ball_elsewhere, "mean in its ball"),
+        ("pure", not_looked_for("near bias"), "steps"),
         ("tangent", answered_twice, "steps"),
         ("extrinsic", answered_twice, "steps"),
         ("oneshot", answered_twice, "steps"),
@@ -495,7 +594,7 @@ def test_forgeries_that_agree_with_themselves_are_found(honest, name, forge, fou
     c = agreeing(forge(copy.deepcopy(release.certificate)))
     wrong = failed(c, release.values)
     assert found in wrong
-    if forge not in (elsewhere, capped, wider, twice):
+    if forge not in (elsewhere, capped, wider, twice, counted_first, a_ball_elsewhere):
         assert wrong <= {found, "records that count", "count"}
 
 

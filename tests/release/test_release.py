@@ -12,9 +12,8 @@ from spdp.release.files import seal_of
 
 @pytest.fixture
 def release():
-    return private_mean(
-        np.stack([np.diag([1.0, 2.0])] * 50), epsilon=1.0, delta=1e-4, domain=Ball(2.0)
-    )
+    options = {"epsilon": 1.0, "delta": 1e-4, "domain": Ball(2.0), "method": "oneshot"}
+    return private_mean(np.stack([np.diag([1.0, 2.0])] * 50), **options)
 
 
 def test_immutable(release):

@@ -132,6 +132,7 @@ def test_forged_noise_is_found(release):
 def test_honest_releases_of_all_sizes_verify(k, adjacency, mechanism):
     data = np.stack([np.eye(k) * 1.5] * 30)
     options = {"mechanism": mechanism, "adjacency": adjacency, "method": "oneshot"}
+    options["anyway"] = True
     release = private_mean(data, epsilon=1.0, delta=1e-6, domain=BOUNDS, **options)
     assert failed(release) == []
 
@@ -160,7 +161,8 @@ def test_any_edit_of_a_file_is_found_by_the_seal(release, tmp_path):
     content = json.loads(good)
     for name in Certificate.__struct_fields__:
         edited = copy.deepcopy(content)
-        edited[name] = "x" if not isinstance(content[name], str) else content[name] + "x"
+        told = content.get(name)  # trust: where sites share the noise
+        edited[name] = "x" if not isinstance(told, str) else told + "x"
         (path / "certificate.json").write_text(json.dumps(edited))
         with pytest.raises(DataError, match=str(path)):
             Release.load(path)

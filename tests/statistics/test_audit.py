@@ -21,7 +21,7 @@ from spdp.lattice import exact_sum
 from spdp.privacy import account as accounts
 from spdp.privacy import gaussian_epsilon, gaussian_mu
 from spdp.privacy.account import Account
-from spdp.statistics.oneshot import plan_one_shot
+from spdp.statistics.method import plan_one_shot
 
 EPSILON, DELTA, RADIUS, CONFIDENCE = 3.0, 1e-3, 1.0, 0.999
 
@@ -95,6 +95,7 @@ def test_end_to_end_audit(adjacency):
         "domain": Ball(RADIUS),
         "mechanism": "gaussian",
         "adjacency": adjacency,
+        "anyway": True,
     }
     plan = plan_one_shot(
         1,

@@ -53,7 +53,7 @@ def paid_and_lost(X, domain, **options):
         ledger = Ledger(Path(folder) / "ledger", epsilon=50.0, delta=1e-5)
         try:
             release = private_mean(
-                X, domain=domain(), on_invalid="center", ledger=ledger, **options
+                X, domain=domain(), on_invalid="center", ledger=ledger, anyway=True, **options
             )
         except (ParameterError, InvalidMatrixError) as error:
             return error if ledger.history() else None

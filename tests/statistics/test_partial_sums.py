@@ -10,8 +10,7 @@ from spdp import Ball, EigenvalueBounds, private_mean
 from spdp.errors import DataError, ParameterError
 from spdp.lattice import exact_sum
 from spdp.statistics import partial_sums as sums
-from spdp.statistics.mean import release_sum
-from spdp.statistics.partial_sums import LatticeSum
+from spdp.statistics.partial_sums import LatticeSum, release_sum
 
 DOMAIN = EigenvalueBounds(0.01, 100.0)
 
@@ -85,7 +84,8 @@ def test_the_same_records_cannot_be_merged_twice(random_spd, tmp_path):
         ({"k": 10**6}, "500000500000 coordinates"),
         ({"parts": 10**9}, "3000000000 coordinates"),
         ({"total": [0.5, 0, 0]}, r"\$\.total"),
-        ({"metric": "riemann"}, "metric must be"),
+        ({"metric": "wasserstein"}, "metric must be"),
+        ({"metric": "riemann"}, "flat metric"),
         ({"domain": {"type": "Ball", "radius": -1.0, "center": None}}, "radius"),
         ({"domain": {"type": "Cube"}}, "unknown kind of domain"),
         ({"domain": 3}, r"\$\.domain"),

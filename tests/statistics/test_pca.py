@@ -108,7 +108,7 @@ def test_a_public_rule_refuses_and_warns(tmp_path):
     with pytest.raises(ParameterError, match="would be noise"):
         check_enough(20, 10, 0.2)
     with pytest.raises(ParameterError, match="would be noise"):
-        private_pca(matrices(vectors(20)), n_components=2, **OPTIONS)
+        private_pca(matrices(vectors(20)), n_components=2, anyway=True, **OPTIONS)
     with pytest.warns(TooNoisy, match="the components hold at least"):
         private_pca(matrices(vectors(100)), n_components=2, random_state=0, **OPTIONS)
     ledger = Ledger(tmp_path / "l", epsilon=5.0, delta=1e-5)

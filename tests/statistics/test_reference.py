@@ -142,9 +142,7 @@ def test_the_estimator_takes_a_reference(public, random_spd):
     ],
 )
 def test_a_reference_is_never_ignored_without_a_word(public, random_spd, n, radius, method, use):
-    """Without one, "auto" takes one shot for all of these."""
     X, options = random_spd(n, 3, seed=1, condition=4.0), BUDGET | {"domain": Ball(radius)}
-    assert private_mean(X, **options, random_state=0).certificate["method"] == "oneshot"
     release = private_mean(X, **options, random_state=0, reference=public)
     c = release.certificate
     assert (c["method"], c["reference"]) == (method, public.digest)
@@ -158,7 +156,6 @@ def test_a_reference_is_never_ignored_without_a_word(public, random_spd, n, radi
     [
         {"delta": 0.0},
         {"mechanism": "laplace"},
-        {"adjacency": "add-remove"},
         {"method": "oneshot"},
     ],
 )

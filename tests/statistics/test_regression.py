@@ -127,12 +127,12 @@ def test_a_trend_that_cannot_be_seen_is_not_made_up():
 def test_a_regression_refuses_what_it_cannot_do():
     X, x, _, _ = trend_data(n=20)
     with pytest.raises(ParameterError, match=r"20 records .*too few"):
-        private_regression(X, x, ranges=RANGES, **BUDGET)
+        private_regression(X, x, ranges=RANGES, anyway=True, **BUDGET)
     with pytest.raises(ParameterError, match="low < high"):
         private_regression(X, x, ranges=[(1, 0), (0, 1)], **BUDGET)
     with pytest.raises(ParameterError, match="expected"):
         private_regression(X, x, ranges=[0, 1, 2], **BUDGET)
     with pytest.raises(DataError, match=r"covariates .*per range"):
-        private_regression(X, x, ranges=(0, 1), **BUDGET)
+        private_regression(X, x, ranges=(0, 1), anyway=True, **BUDGET)
     with pytest.raises(ParameterError, match="leak"):
         PrivateGeodesicRegression(domain=DOMAIN).fit(X, x)

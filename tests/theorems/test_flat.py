@@ -23,7 +23,7 @@ from spdp.statistics.partial_sums import LatticeSum
 K = 3
 
 
-@pytest.fixture(params=CHARTS)
+@pytest.fixture(params=[name for name, chart in CHARTS.items() if chart.flat])
 def chart(request):
     return CHARTS[request.param]
 
@@ -129,7 +129,7 @@ def test_adaptive_releases_stay_within_their_bound(chart, summaries):
 
 def test_sums_of_different_metrics_do_not_merge(random_spd):
     X = random_spd(20, K)
-    sums = [LatticeSum.of(X, Ball(1.0), metric=name) for name in CHARTS]
+    sums = [LatticeSum.of(X, Ball(1.0), metric=name) for name in CHARTS if CHARTS[name].flat]
     for other in sums[1:]:
         with pytest.raises(ParameterError, match="different metrics"):
             sums[0] + other

@@ -32,7 +32,7 @@ from spdp.adaptive import steps
 from spdp.adaptive.radius import Tail, tail_edges
 from spdp.adaptive.search import Search
 from spdp.adaptive.shrinkage import axis_frame, deviations, floored, shrink, shrunk_covariance
-from spdp.adaptive.steps import Kinds, Numbers, Queries
+from spdp.adaptive.steps import Kinds, Numbers, Queries, most_records
 from spdp.adaptive.tuning import TUNING, Share
 from spdp.charts import clip_to_ball
 from spdp.domain.base import Space
@@ -271,8 +271,8 @@ class ClassSearch:
         margin = class_means.count_margin(self.classes, sd)
         lengths, moved = (np.linalg.norm(v * frame.width, axis=1) for v in (raw, offsets - raw))
         shift = float(np.linalg.norm(margin * lengths / np.maximum(counts - margin, 1.0) + moved))
-        step = radius / RECORD_NORM
-        return class_means.clipped_bound(frame.width, step, found.sum_sd, counts, sd, self.n, shift)
+        step, most = radius / RECORD_NORM, most_records(self.account.steps[0], self.n)
+        return class_means.clipped_bound(frame.width, step, found.sum_sd, counts, sd, most, shift)
 
     # --- what the steps share
 
@@ -303,7 +303,7 @@ class ClassSearch:
     def noise(self) -> float:
         """Noise per coordinate of a class mean in a unit ball, with the budget left."""
         share = sqrt(self.account.left)
-        return 2.0 * self.classes / (self.n * self.search.mu * share)
+        return self.search.moves * self.classes / (self.n * self.search.mu * share)
 
 
 def note_moments(

@@ -14,16 +14,25 @@ The error bound is that of :mod:`spdp.error.bound`.
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy import special
 
 from spdp.adaptive.search import Search, clip
 from spdp.adaptive.shrinkage import COVERED_FROM, shrink, shrinkage
-from spdp.adaptive.steps import ClippingBiasStep, MeanStep
+from spdp.adaptive.steps import ClippingBiasStep, MeanStep, mean_weight
 from spdp.charts import Component
-from spdp.error.bound import ELLIPSOID_SHARE, RETREAT_SHARE, Bound, Free
+from spdp.error.bound import (
+    ELLIPSOID_SHARE,
+    NEAR_SHARES,
+    RETREAT_SHARE,
+    Bound,
+    Count,
+    Free,
+    rounding,
+)
+from spdp.error.laws import clipped_mean_law
 from spdp.error.shrinkage import Shrinkage
 from spdp.kernels.arrays import Array
 from spdp.kernels.base import RECORD_NORM
@@ -58,20 +67,71 @@ def risk_share(looks: int, width: list[float] | None) -> float:
     return ELLIPSOID_SHARE if width is not None and looks == 1 else RETREAT_SHARE
 
 
-def searched_bound(
-    last: MeanStep, d: int, n: float, looks: list[ClippingBiasStep], reach: int, free: Free
-) -> Bound:
-    """The bound on a mean's error, from the steps that a certificate states.
+class Clipped(Protocol):
+    """The part of a last step that its bound depends on."""
 
-    ``reach`` is 0 for all records, 1 for records clipped to the sharper bound's reach.
+    @property
+    def epsilon(self) -> float | None: ...
+    @property
+    def radius(self) -> float: ...
+    @property
+    def width(self) -> list[float] | None: ...
+
+
+def clipped_bound(
+    last: Clipped,
+    d: int,
+    sigma: float,
+    bias: tuple[float, float],
+    n: float,
+    count: Count,
+    risk: float,
+    free: Free,
+    grain: float,
+) -> Bound:
+    """The bound on a clipped mean's error, from the steps in a certificate.
+
+    ``sigma`` is the scale of its noise. The measured bias was divided by ``n``: if the
+    number of records is private, an earlier and noisier estimate than ``count``.
+    ``grain`` is the step of the lattice that persons' vectors were rounded to before.
     """
     width = np.ones(d) if last.width is None else np.asarray(last.width)
-    step = last.radius / RECORD_NORM
-    bias = (0.0, 0.0)
-    if last.width is not None:
-        bias = looks[-1].bias[reach], looks[-1].sd[reach]
-    variances, risk = (width * last.scale * step / n) ** 2, risk_share(len(looks), last.width)
-    return Bound.of_mean(variances, step * float(width.max()), bias, risk, free)
+    stretch = count.stretch
+    ratio = n / count.value * stretch
+    law = clipped_mean_law(last.epsilon is not None, (width * sigma * stretch) ** 2, count.sd > 0)
+    coarse = rounding(d, last.radius / RECORD_NORM * float(width.max())) + rounding(d, grain)
+    measured = bias[0] * ratio, bias[1] * ratio
+    return Bound.of_mean(law, coarse, measured, risk * count.risk_share, free)
+
+
+class Looks(NamedTuple):
+    """Measured clipping bias: of all records, and of those within twice the radius."""
+
+    all: list[ClippingBiasStep]
+    near: list[ClippingBiasStep]
+
+    def of(self, last: MeanStep, within: bool) -> tuple[tuple[float, float], float]:
+        """The last mean's bias with its sd, and the risk share of its outcome."""
+        risk = risk_share(len(self.all), last.width)
+        if last.width is None:
+            return (0.0, 0.0), risk
+        look, place = self.all[-1], int(within)
+        if within and self.near:
+            look, place, risk = self.near[-1], 0, NEAR_SHARES[len(self.near) - 1]
+        return (look.bias[place], look.sd[place]), risk
+
+    def reach(self, last: MeanStep) -> float | None:
+        """Reach of the bound for clipped records; None where there is no such bound.
+
+        A pure search has one if the last look found nothing beyond the ball in which
+        the mean was taken at once.
+        """
+        if last.width is None:
+            return None
+        if not self.near:
+            return self.all[-1].reach[1] if len(self.all[-1].reach) > 1 else None
+        same = self.near[-1].shortest == self.all[-1].shortest and len(self.all) == 1
+        return self.near[-1].reach[0] if same else None
 
 
 class MeanSearch:
@@ -79,7 +139,7 @@ class MeanSearch:
 
     def __init__(self, search: Search, reference: PublicReference | None = None) -> None:
         self.search, self.reference = search, reference
-        self.looks: list[ClippingBiasStep] = []
+        self.looks = Looks([], [])
 
     def run(self) -> FoundMean:
         """Run the steps of the module's docstring."""
@@ -92,6 +152,7 @@ class MeanSearch:
             return self.whole(self.scale_part if s.resolution >= t.trace_from else None)
         if not s.find_ball(t.max_rounds, s.reserve()):
             return self.filled()
+        s.arrive()
         shaped = s.resolution >= t.shape_from and not s.wide
         if shaped:
             s.find_shape()
@@ -145,8 +206,8 @@ class MeanSearch:
         s, t = self.search, self.search.tuning
         near = t.reach * s.distance * s.scale()
         shares = (s.bound_share(), t.reach_share)
-        self.looks.append(s.ask_clipping_bias(radius, shares, near))
-        return self.looks[-1]
+        self.looks.all.append(s.ask_clipping_bias(radius, shares, near))
+        return self.looks.all[-1]
 
     def guarded(self, radius: float, loss: float) -> FoundMean:
         """The mean in the ellipsoid, or over the whole domain if that is to err less.
@@ -190,12 +251,19 @@ class MeanSearch:
     # --- the last mean
 
     def ask(self, frame: Frame, radius: float, over_domain: bool) -> tuple[MeanStep, Estimate]:
-        """The mean of all records in a frame's ball, with the rest of the budget."""
+        """The mean of all records in a frame's ball, with the rest of the budget.
+
+        Where their number is private, it is counted again in the same answer.
+        """
         s = self.search
-        center = s.space.region.center if over_domain else s.original(frame.center)
-        answer = s.account.ask(VectorSum("mean", frame, radius), s.store)
-        width = None if over_domain else frame.width.tolist()
-        step = answer.note(MeanStep, center=center.tolist(), radius=radius, width=width)
+        center = s.space.region.center if over_domain else s.told(frame.center)
+        point = s.seen_from()
+        weight = 0 if s.public else mean_weight(s.d, over_domain)
+        answer = s.account.ask(VectorSum("mean", frame, radius, weight), s.store)
+        width, count = None if over_domain else frame.width.tolist(), answer.estimate.count
+        told = {"center": center.tolist(), "radius": radius, "width": width}
+        told |= {} if point is None else {"point": point.tolist()}
+        step = answer.note(MeanStep, **told, n_estimate=None if s.public else count.value)
         return step, answer.estimate
 
     def ask_whole(self) -> tuple[MeanStep, Estimate]:
@@ -204,15 +272,38 @@ class MeanSearch:
         return self.ask(Frame.plain(s.domain_center), s.domain_radius, over_domain=True)
 
     def found(
-        self, step: MeanStep, y: Array, shift: float, shrunk: Shrinkage | None = None
+        self,
+        step: MeanStep,
+        estimate: Estimate,
+        y: Array,
+        shift: float,
+        shrunk: Shrinkage | None = None,
     ) -> FoundMean:
         """A mean y, with the bounds on its error."""
         s = self.search
-        y = s.inside(y)
-        far = s.domain_radius + float(np.linalg.norm(y - s.domain_center))
-        free, reaches = Free(shift, far, shrunk), (0,) if step.width is None else (0, 1)
-        bounds = [searched_bound(step, s.d, s.n, self.looks, reach, free) for reach in reaches]
-        return FoundMean(s.original(y), *bounds)
+        y, count = s.inside(y), s.count(estimate.count.value, estimate.count.sd)
+        value, curvature = s.ended(y, self.reach_of(step))
+        far = s.domain_radius + float(np.linalg.norm(value - s.space.region.center))
+        width = 1.0 if step.width is None else np.asarray(step.width)
+        shift += count.shift(float(np.linalg.norm(width * estimate.value)), 2.0 * s.domain_radius)
+        sigma = step.scale * step.radius / RECORD_NORM / count.value
+        free = Free(shift, far, shrunk, curvature)
+
+        def bound(within: bool) -> Bound:
+            bias, risk = self.looks.of(step, within)
+            return clipped_bound(step, s.d, sigma, bias, s.n, count, risk, free, s.grain)
+
+        own = bound(within=False)
+        within = None if self.looks.reach(step) is None else bound(within=True)
+        if within is not None and within.at() >= own.at():
+            within = None
+        return FoundMean(value, own, within)
+
+    def reach_of(self, step: MeanStep) -> float:
+        """Distance that no record, clipped in the last step, has from its point."""
+        point, width = self.search.seen_from(), 1.0 if step.width is None else max(step.width)
+        from_ = self.search.space.region.center if point is None else point
+        return step.radius * width + float(np.linalg.norm(from_ - np.asarray(step.center)))
 
     def whole(self, apart: Callable[[Array], Component] | None = None) -> FoundMean:
         """A mean over the domain, with all budget left, shrunk toward the centre found.
@@ -220,48 +311,77 @@ class MeanSearch:
         The component that ``apart`` returns is not shrunk.
         """
         s = self.search
-        step, (z, sigma, _) = self.ask_whole()
-        v = s.domain_center + z - s.frame.center
+        s.go_home()
+        if s.looks_closer():
+            return self.twice()
+        step, estimate = self.ask_whole()
+        v, sigma = s.domain_center + estimate.value - s.frame.center, estimate.sd
         along, own = Component(np.zeros(s.d), 0) if apart is None else apart(v)
         rest, p = v - along, s.d - own
         factor = shrinkage(rest, sigma, p)
-        shift = 0.0 if p >= COVERED_FROM else (1.0 - factor) * float(np.linalg.norm(rest))
+        shift = 0.0 if self.covers(p) else (1.0 - factor) * float(np.linalg.norm(rest))
         shrunk = self.shrunk(rest, sigma, p, factor, s.domain_radius)
-        return self.found(step, s.frame.center + along + factor * rest, shift, shrunk)
+        y = s.frame.center + along + factor * rest
+        return self.found(step, estimate, y, shift, shrunk)
+
+    def twice(self) -> FoundMean:
+        """Two means over the domain, the second seen from the first (if curved)."""
+        s = self.search
+        first = s.closer()
+        step, estimate = self.ask_whole()
+        v, sd = s.domain_center + estimate.value, estimate.sd
+        both = v * (first**2 / (sd**2 + first**2))  # the first is where it is seen from
+        offset, _ = shrink(both - s.domain_center, first * sd / sqrt(sd**2 + first**2))
+        y = s.domain_center + offset
+        return self.found(step, estimate, y, float(np.linalg.norm(y - v)))
+
+    def covers(self, p: int) -> bool:
+        """Whether a bound on p Gaussian coordinates covers them shrunk, too.
+
+        The argument (:mod:`.shrinkage`) is for Gaussian noise about the very mean, not
+        over a noisy count.
+        """
+        return p >= COVERED_FROM and self.search.mu > 0 and self.search.public
 
     def shrunk(
         self, v: Array, sigma: float, p: int, factor: float, radius: float
     ) -> Shrinkage | None:
         """How v was shrunk, where this sharpens the bound; None elsewhere."""
         t = self.search.tuning
-        if p < t.length_from or radius > t.length_up_to * sigma * sqrt(p):
+        if not self.covers(p) or p < t.length_from or radius > t.length_up_to * sigma * sqrt(p):
             return None
         return Shrinkage(p, sigma, float(np.linalg.norm(v)), factor, self.search.d - p)
 
     def filled(self) -> FoundMean:
         """The data fill the domain: two means over it, shrunk toward its centre."""
         s = self.search
-        step, (z, sigma, _) = self.ask_whole()
+        if s.looks_closer():
+            s.look(inf)
+            return self.twice()
+        step, estimate = self.ask_whole()
+        z, sigma, _ = estimate
         first, first_sigma = s.first
         weight = sigma**2 / (sigma**2 + first_sigma**2)
         both = (1 - weight) * z + weight * first
         offset, _ = shrink(both, sigma * sqrt(1 - weight))
-        return self.found(step, s.domain_center + offset, float(np.linalg.norm(offset - z)))
+        shift = float(np.linalg.norm(offset - z))
+        return self.found(step, estimate, s.domain_center + offset, shift)
 
     def mean(self, radius: float) -> FoundMean:
         """The clipped mean, with the rest of the budget."""
         s = self.search
-        step, (z, sigma, _) = self.ask(s.frame, radius, over_domain=False)
+        step, estimate = self.ask(s.frame, radius, over_domain=False)
+        z, sigma, _ = estimate
         y = last = s.frame.back(z)
         covered, shrunk = False, None
         if s.prior is None:
             factor = shrinkage(z, sigma)
             y = s.frame.back(factor * z)
             if float(np.ptp(s.frame.width)) == 0.0:
-                covered, unit = s.d >= COVERED_FROM, float(s.frame.width[0])
+                covered, unit = self.covers(s.d), float(s.frame.width[0])
                 shrunk = self.shrunk(unit * z, unit * sigma, s.d, factor, unit * radius)
         elif radius <= s.tuning.similar * s.prior[2]:
             weight = sigma**2 / (sigma**2 + s.prior[1] ** 2)
             y = (1 - weight) * last + weight * s.prior[0]
         shift = 0.0 if covered else float(np.linalg.norm(y - last))
-        return self.found(step, y, shift, shrunk)
+        return self.found(step, estimate, y, shift, shrunk)

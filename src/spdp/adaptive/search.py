@@ -17,7 +17,7 @@ Statistics compose these steps (:mod:`.mean` those of a mean). All choices are f
 of public numbers and of released ones, so the next query may depend on them. Each
 query's integers and sensitivity are in :mod:`spdp.queries`; shares of μ² add up to at
 most 1 in the account. With very many records the first steps query a secret random
-subsample (:mod:`spdp.engines.store`): a record outside it changes no answer.
+subsample (:mod:`spdp.engines.subsampling`): a record outside it changes no answer.
 """
 
 from math import sqrt
@@ -28,35 +28,26 @@ import numpy as np
 from spdp.adaptive import steps
 from spdp.adaptive.radius import Tail, tail_edges
 from spdp.adaptive.shrinkage import axis_frame, deviations, principal_frame, shrink, shrink_best
-from spdp.adaptive.tuning import TUNING, Share, Tuning
-from spdp.domain.base import Space, check_between
+from spdp.adaptive.tuning import PURE_TUNING, TUNING, Share, Tuning
+from spdp.domain.base import Space
 from spdp.engines import VectorStore
 from spdp.engines.store import CountedStore
-from spdp.error.bound import Count
+from spdp.error.bound import SURE, Count, laplace_margin
+from spdp.error.curvature import Curvature
 from spdp.kernels.arrays import Array
-from spdp.kernels.base import RECORD_NORM, Region
-from spdp.options import Adjacency
+from spdp.kernels.base import RECORD_NORM
+from spdp.options import Adjacency, Unit
 from spdp.privacy.account import Account
+from spdp.privacy.budget import Budget
 from spdp.queries import Estimate, moments, sums
 from spdp.queries.sums import Frame
 
 T = TypeVar("T")
 
-SHORTEST, LONGEST = 1e-50, 1e50  # radii whose fourth powers, noise included, are numbers
-COUNT_SHARE = 0.01  # of μ², for a private number of records that a search depends on
+SEARCHED = 1e-50, 1e50  # radii whose fourth powers, noise included, are numbers
 
 
-def resolution(n: float, d: int, mu: float) -> float:
-    """n·μ/√d: twice a ball's radius over the rms noise of a mean in it."""
-    return n * mu / sqrt(d)
-
-
-def check_radius(region: Region) -> None:
-    """Refuse, before budget is spent, a radius whose powers float64 cannot hold."""
-    check_between(region.radius, SHORTEST, LONGEST)
-
-
-def counted(store: VectorStore, account: Account, region: Region) -> VectorStore:
+def counted(store: VectorStore, account: Account) -> VectorStore:
     """The store, with a noisy number of records where their number is private.
 
     Under add-remove adjacency the number of records is private. It is the first query
@@ -64,11 +55,16 @@ def counted(store: VectorStore, account: Account, region: Region) -> VectorStore
     """
     if account.adjacency is Adjacency.REPLACE_ONE:
         return store
-    query = sums.whole_domain_sum(region, RECORD_NORM, "count")
-    answer = account.ask(query, store, COUNT_SHARE)
-    n = max(1, round(answer.estimate.count.value))
+    tuning = PURE_TUNING if account.budget.mu is None else TUNING
+    answer = account.ask(sums.RecordCount("count"), store, tuning.count_share)
+    n = max(1, round(float(answer.estimate.value[0])))
     answer.note(steps.CountStep, n_estimate=n)
     return CountedStore(store, n)
+
+
+def sure_of(budget: Budget, d: int) -> float:
+    """Standard deviations that the count in an answer of d + 1 numbers stays below."""
+    return SURE if budget.mu is not None else laplace_margin(d + 1)
 
 
 def clip(value: float, least: float, most: float) -> float:
@@ -94,16 +90,26 @@ class Search:
         self, store: VectorStore, account: Account, space: Space, tuning: Tuning = TUNING
     ) -> None:
         self.store, self.account, self.space, self.tuning = store, account, space, tuning
-        self.mu = account.mu
+        self.budget, self.mu = account.budget, account.budget.mu or 0.0
         self.n, self.kept, self.d = int(store.n), int(store.m), int(store.d)
+        # how far one record moves a sum over a ball, over the radius; and what noise
+        # the whole budget then adds to each coordinate
+        self.public = account.adjacency is Adjacency.REPLACE_ONE  # whether n is public
+        self.moves = 2.0 if self.public else 1.0
+        self.whole_noise = self.moves * self.budget.sd(1.0, self.d)
         self.one_in, self.m = 1, self.kept
         self.look(tuning.sharp_enough)
         self.domain_center = np.asarray(space.region.center)
         self.domain_radius = float(space.region.radius)
+        # step of the lattice that persons' vectors were rounded to
+        self.grain = self.domain_radius / RECORD_NORM if account.unit is Unit.PERSON else 0.0
         self.frame, self.radius = Frame.plain(self.domain_center), self.domain_radius
         self.distance = self.domain_radius
+        self._farthest: tuple[Frame | None, float] = None, 0.0  # a frame, and max_distance()
         self.axes: Array | None = None  # of the current coordinates; None: the records' own
         self.wide = False  # whether the data nearly fill the domain
+        self.rounds: tuple[float, float] | None = None  # shares of a round, where they are set
+        self.center_error = np.inf  # likely squared error of the centre of the last round
         # mean over the domain of the first round, and its noise
         self.first: tuple[Array, float] = (np.zeros(self.d), np.inf)
         # centre found in the last shape, its noise and radius
@@ -116,27 +122,67 @@ class Search:
 
         The rate is a function of public numbers; which records are drawn is secret.
         """
-        self._look_at_one_in(int(resolution(self.kept, self.d, self.mu) / enough))
+        self._look_at_one_in(int(self.resolution_of(self.kept) / enough))
 
     def _look_at_one_in(self, many: int) -> None:
         if max(1, many) != self.one_in:
             self.one_in = max(1, many)
             self.store.subsample(self.one_in)
             self.m = int(self.store.m)
-        self.resolution = resolution(self.m, self.d, self.mu)
+        self.resolution = self.resolution_of(self.m)
+
+    def resolution_of(self, m: int) -> float:
+        """Twice a ball's radius over the rms noise of a mean of m records in it.
+
+        n·μ/√d for Gaussian noise, n·ε/√(d(d + 1)) for Laplace noise; twice that where
+        neighbours have one record more.
+        """
+        return 2.0 * m / (self.whole_noise * sqrt(self.d))
 
     def rotate(self, frame: Frame) -> Frame:
         """Change to coordinates along a frame's axes; returns the frame in them."""
         if frame.axes is None:
             return frame
-        self.axes = frame.axes
-        self.store = self.store.rotated(frame.axes)
-        self.domain_center = frame.axes.T @ self.domain_center
-        return Frame(frame.axes.T @ frame.center, frame.width)
+        self.axes = axes = self.store.axes_for(frame.axes)
+        self.store = self.store.rotated(axes)
+        self.domain_center = axes.T @ self.domain_center
+        return Frame(axes.T @ frame.center, frame.width)
 
     def original(self, y: Array) -> Array:
         """A vector in the records' own coordinates."""
         return y if self.axes is None else np.asarray(self.axes @ y)
+
+    def told(self, y: Array) -> Array:
+        """A vector as certificates state it, seen from the chart's own point."""
+        return self.original(y)
+
+    # --- in a curved metric (:mod:`.moving`) the chart moves; here it does not
+
+    def seen_from(self) -> Array | None:
+        """The point from which records are seen, if it is not the chart's own."""
+        return None
+
+    def arrive(self) -> None:
+        """See records from the centre that the rounds found."""
+
+    def go_home(self) -> None:
+        """See records from the chart's own point again."""
+
+    def looks_closer(self) -> bool:
+        """Whether a first mean over the domain is worth looking from."""
+        return False
+
+    def closer(self) -> float:
+        """Ask a mean over the domain and see records from it; returns its noise."""
+        raise NotImplementedError
+
+    def ended(self, y: Array, reach: float) -> tuple[Array, Curvature | None]:
+        """The vector of what is released, and what curvature adds to its bound.
+
+        ``reach`` is a distance from the chart's point that no clipped record exceeds.
+        """
+        del reach
+        return self.original(y), None
 
     def inside(self, y: Array) -> Array:
         """y, or the point of the domain's ball nearest to it."""
@@ -148,14 +194,11 @@ class Search:
 
     # --- budget shares and distances
 
-    @property
-    def public(self) -> bool:
-        """Whether the number of records is public."""
-        return self.account.adjacency is Adjacency.REPLACE_ONE
-
     def count(self, noisy: float, sd: float) -> Count:
         """The public number, or the noisy one of the last answer."""
-        return Count(float(self.n)) if self.public else Count.noisy(float(noisy), sd)
+        if self.public:
+            return Count(float(self.n))
+        return Count.noisy(float(noisy), sd, sure_of(self.budget, self.d))
 
     def share(self, share: Share) -> float:
         """clip((factor/resolution)², least, most)."""
@@ -185,7 +228,8 @@ class Search:
 
     def noise(self) -> float:
         """Noise per coordinate of a mean in a unit ball, with all budget left."""
-        return 2.0 / (self.n * self.mu * sqrt(self.account.left))
+        left = self.account.left
+        return self.account.spread * self.whole_noise / (self.n * (sqrt(left) if self.mu else left))
 
     def whole_loss(self) -> float:
         """Expected squared noise of a mean over the domain, with all budget left."""
@@ -197,14 +241,17 @@ class Search:
 
     def max_distance(self) -> float:
         """Distance from the frame's centre that no record exceeds."""
-        offset = float(np.linalg.norm(self.frame.center - self.domain_center))
-        return self.domain_radius + offset
+        if self._farthest[0] is not self.frame:
+            center = self.original(self.frame.center)
+            far = self.space.chart.farthest(center, self.space.region)
+            self._farthest = self.frame, far
+        return self._farthest[1]
 
     # --- queries
 
     def ask_center(self, radius: float, share: float) -> Estimate:
         """Noisy mean z in the frame, of records clipped to ``radius``."""
-        center = self.original(self.frame.center).tolist()
+        center = self.told(self.frame.center).tolist()
         query = sums.VectorSum("center", self.frame, radius)
         answer = self.account.ask(query, self.store, share, subsampled=True)
         answer.note(steps.CenterStep, center=center, radius=radius)
@@ -221,12 +268,13 @@ class Search:
     def ask_edge(self) -> None:
         """Share of the records at the domain's edge, if it stands out from noise."""
         before, t = self.one_in, self.tuning
-        self._look_at_one_in(self.kept // t.edge_looks)
+        most = t.edge_most if self.mu else PURE_TUNING.edge_most
+        self._look_at_one_in(self.kept // t.edge_looks if self.mu else 1)
         try:
-            if self.m * self.mu * sqrt(t.edge_most) >= t.edge_seen:
-                asked = (t.edge_factor / (self.m * self.mu)) ** 2
+            if self.budget.sd(most, 1) * t.edge_seen <= self.m:
+                asked = self.budget.share(self.m / t.edge_factor, 1)
                 query = sums.EdgeCount("edge", self.space.chart, self.space.region)
-                asked = clip(asked, t.edge_least, t.edge_most)
+                asked = clip(asked, t.edge_least, most)
                 answer = self.account.ask(query, self.store, asked, subsampled=True)
                 share = float(answer.estimate.value[0])
                 answer.note(steps.EdgeStep, share=share, sd=answer.estimate.sd)
@@ -243,22 +291,36 @@ class Search:
         return tail
 
     def ask_clipping_bias(
-        self, radius: float, shares: tuple[float, float], near: float, squares: bool = False
+        self, radius: float, shares: tuple[float, ...], near: float = 0.0, squares: bool = False
     ) -> steps.ClippingBiasStep:
-        """Mean clipping bias at ``radius``, in units of the frame: two numbers.
+        """Mean clipping bias at ``radius``, in units of the frame: one or two numbers.
 
-        The first is that of all records. The second is that of records clipped to
-        within ``near`` of the centre or, with ``squares``, of their squared distances.
+        The first is that of all records. The second, if a share is given for it, is
+        that of records clipped to within ``near`` of the centre or, with ``squares``,
+        of their squared distances.
         """
         longest = radius * float(self.frame.width.max())
         far = max(self.max_distance(), longest)
-        reaches = (far, clip(near, longest, far))
+        reaches = (far, clip(near, longest, far))[: len(shares)]
         weights = tuple(int(RECORD_NORM * sqrt(share / sum(shares))) for share in shares)
         powers = (1, 2) if squares else None
-        query = sums.ClippingBias("clipping bias", self.frame, radius, reaches, weights, powers)
-        answer = self.account.ask(query, self.store, sum(shares))
+        return self.ask_bias("clipping bias", radius, reaches, weights, sum(shares), powers)
+
+    def ask_bias(
+        self,
+        name: str,
+        radius: float,
+        reaches: tuple[float, ...],
+        weights: tuple[int, ...],
+        share: float,
+        powers: tuple[int, ...] | None = None,
+    ) -> steps.ClippingBiasStep:
+        """Mean clipping bias at ``radius``, by reach."""
+        query = sums.ClippingBias(name, self.frame, radius, reaches, weights, powers)
+        answer = self.account.ask(query, self.store, share)
         bias, sd = answer.estimate.value.tolist(), answer.estimate.sd.tolist()
-        return answer.note(steps.ClippingBiasStep, bias=bias, sd=sd, reach=list(reaches))
+        told = {"bias": bias, "sd": sd, "reach": list(reaches), "shortest": query.shortest}
+        return answer.note(steps.ClippingBiasStep, **told)
 
     def ask_square_bias(self, radius: float) -> steps.ClippingBiasStep:
         """Clipping bias of all records, and of squared distances up to a reach."""
@@ -275,26 +337,34 @@ class Search:
         ``reserve`` is the budget share of the steps between rounds and last answer.
         """
         t = self.tuning
-        factor = t.round_factor if self.resolution < t.sharp else t.round_factor_sharp
-        share = self.share(Share(factor, t.round_least, t.round_most))
-        least = min((t.distance_factor / (self.m * self.mu)) ** 2, t.distance_most)
-        distance_share = max(t.distance_part * share, least)
+        share, distance_share = self.round_shares()
         kept = t.kept + reserve + share + distance_share
         for turn in range(rounds):
-            error = self._step_center(share)
+            self.step_center(share)
             self.distance, sd = self.ask_distance(self.frame, self.radius, distance_share)
             if turn == 0 and self.radius == self.domain_radius and self._fills(sd):
                 return False
             ball = t.ball_wide if self.wide else t.ball
             radius = min(ball * self.distance + sd, self.radius)
-            settled = error < t.settled * self.distance**2 or radius > t.shrunk * self.radius
+            still = radius > t.shrunk * self.radius
+            settled = self.center_error < t.settled * self.distance**2 or still
             self.radius = radius
             if settled or self.account.left < kept:
                 break
         return True
 
-    def _step_center(self, share: float) -> float:
-        """Move the centre to a noisy, shrunk mean; returns its likely squared error."""
+    def round_shares(self) -> tuple[float, float]:
+        """Budget shares of a round: of its centre, and of its distance."""
+        if self.rounds is not None:
+            return self.rounds
+        t = self.tuning
+        factor = t.round_factor if self.resolution < t.sharp else t.round_factor_sharp
+        share = self.share(Share(factor, t.round_least, t.round_most))
+        least = min((t.distance_factor / (self.m * self.mu)) ** 2, t.distance_most)
+        return share, max(t.distance_part * share, least)
+
+    def step_center(self, share: float) -> float:
+        """Set the centre to a noisy, shrunk mean; returns its likely squared error."""
         v, sigma, _ = self.ask_center(self.radius, share)
         if self.radius == self.domain_radius:
             self.first = v, sigma
@@ -304,6 +374,7 @@ class Search:
             offset, error = shrink(v, sigma)
         center = self.inside(self.frame.back(offset))
         self.frame = Frame(center, self.frame.width, self.frame.axes)
+        self.center_error = error
         return error
 
     def _fills(self, sd: float) -> bool:

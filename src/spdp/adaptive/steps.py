@@ -5,7 +5,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from spdp.adaptive.tuning import PURE_TUNING, PureTuning
 from spdp.domain.base import Space
+from spdp.error.bound import SURE
 from spdp.kernels.base import RECORD_NORM
 from spdp.privacy.account import Step
 from spdp.queries import Query, moments, sums
@@ -87,20 +89,53 @@ class TailStep(Step):
 
 
 class ClippingBiasStep(Step):
-    """Mean clipping bias at two reaches, with the standard deviations of its noise."""
+    """Mean clipping bias at one or two reaches, with the sd of its noise.
+
+    ``shortest`` is the shortest half axis of what records are clipped to.
+    """
 
     bias: Numbers
     sd: list[Length]
     reach: list[Length]
+    shortest: Length
 
     def fits(self, facts: Any) -> bool:
-        return len(self.bias) == len(self.sd) == len(self.reach) == 2
+        return len(self.bias) == len(self.sd) == len(self.reach) in (1, 2)
+
+    def least_sd(self, place: int, power: int, n: float) -> float:
+        """The sd of the noise, from its scale, over n records."""
+        unit = sums.largest_bias(self.reach[place], self.shortest, power) / RECORD_NORM / n
+        return unit * self.scale * (1.0 if self.epsilon is None else sqrt(len(self.bias) + 1.0))
 
 
 class MeanStep(CenterStep):
-    """The last mean; ``width``: the ellipsoid's units, None for the whole domain."""
+    """The last mean; ``width``: the ellipsoid's units, None for the whole domain.
+
+    ``n_estimate`` is the number of records where it is private, ``point`` the released
+    point from which a curved metric saw them.
+    """
 
     width: Numbers | None = None
+    n_estimate: Number | None = None
+    point: Numbers | None = None
+
+    def weight(self, d: int) -> int:
+        """Weight of the count in this answer, where there is one."""
+        return mean_weight(d, self.width is None)
+
+
+def mean_weight(d: int, whole: bool) -> int:
+    """Weight of the count in a mean over the whole domain, or over a ball.
+
+    In a ball found by a search the mean is near the centre, where the count's noise
+    moves it little: a small weight is enough, and costs 1.118 in place of 2.
+    """
+    return sums.count_weight(d) if whole else RECORD_NORM // 2
+
+
+def near_looks(n: float, epsilon: float, tuning: PureTuning = PURE_TUNING) -> bool:
+    """Whether the bias just beyond the radius can be seen, of n records."""
+    return n * epsilon * tuning.near_share > tuning.near_from
 
 
 def asked_of(facts: Any) -> float:
@@ -109,9 +144,18 @@ def asked_of(facts: Any) -> float:
     return float(facts.count.value if first is None else first.n_estimate)
 
 
+def most_records(first: Step, n: float) -> float:
+    """An upper bound on the number of records, where the first step counted n of them.
+
+    But for a probability of 7·10⁻⁶; a public number is what it is.
+    """
+    return n + SURE * first.scale / sums.COUNT_UNIT if first.step == "count" else n
+
+
 # Regular expressions of the steps' names, each followed by a semicolon: what may come
 # first, the rounds that find a ball, and its shape.
-START_ORDER, ROUNDS_ORDER = "(count;)?(edge;)?", "(center;distance;){1,8}"
+START_ORDER, ROUNDS_ORDER = "(count;)?(edge;)?", "(center;distance;){1,9}"
+NEAR_ORDER = "(near bias;){0,4}"
 SHAPE_ORDER = "(deviation;(correlation;)?distance;center;)?"
 
 BALL: Kinds = {"count": CountStep, "edge": EdgeStep, "center": CenterStep, "distance": DistanceStep}
@@ -119,6 +163,7 @@ SHAPE: Kinds = {
     "deviation": DeviationStep,
     "correlation": CorrelationStep,
     "tail": TailStep,
+    "near bias": ClippingBiasStep,
     "clipping bias": ClippingBiasStep,
 }
 
@@ -131,7 +176,7 @@ def ball_queries(space: Space) -> Queries:
     """
     frame = Frame.plain(space.region.center)
     return {
-        "count": sums.whole_domain_sum(space.region, RECORD_NORM),
+        "count": sums.RecordCount(""),
         "edge": sums.EdgeCount("", space.chart, space.region),
         "center": sums.VectorSum("", frame, 1.0),
         "distance": sums.DistanceSum("", frame, 1.0),
@@ -145,5 +190,6 @@ def shape_queries(space: Space) -> Queries:
         "deviation": sums.AbsoluteSum("", frame, 1.0),
         "correlation": moments.CorrelationSum("", frame, 1.0),
         "tail": sums.Histogram("", frame, space.region.center[:1]),
+        "near bias": sums.ClippingBias("", frame, 1.0, (1.0,), (RECORD_NORM,)),
         "clipping bias": sums.ClippingBias("", frame, 1.0, (1.0,), (RECORD_NORM,)),
     }

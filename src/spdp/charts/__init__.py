@@ -1,4 +1,4 @@
-"""Flat metrics, one file each; CHARTS is the table of them."""
+"""Metrics, one file each; CHARTS is the table of them."""
 
 from typing import Any
 
@@ -8,21 +8,27 @@ from spdp.charts.logchol import LogCholesky
 from spdp.charts.logeuclid import LogEuclidean
 from spdp.charts.offlog import OffLog
 from spdp.charts.product import Product
+from spdp.charts.riemann import AffineInvariant, AffineInvariantAt
 from spdp.charts.whitened import Whitened
 from spdp.errors import ParameterError, named
 
 __all__ = ["CHARTS", "LOGEUCLID", "Chart", "Component", "Product", "chart_of", "clip_to_ball"]
 
-TABLE = (LogEuclidean(), LogCholesky(), OffLog(), Hermitian())
+TABLE = (LogEuclidean(), LogCholesky(), OffLog(), Hermitian(), AffineInvariant())
 CHARTS: dict[str, Chart] = {chart.name: chart for chart in TABLE}
 LOGEUCLID = CHARTS["logeuclid"]  # the default metric
+SEEN_FROM: dict[str, type[Whitened]] = {"logeuclid": Whitened, "riemann": AffineInvariantAt}
 
 
-def chart_of(metric: str, reference_point: Any = None, parts: int | None = None) -> Chart:
+def chart_of(
+    metric: str, reference_point: Any = None, parts: int | None = None, curved: bool = False
+) -> Chart:
     """The chart of a metric, or an error that lists all metrics.
 
     ``reference_point`` is a public SPD matrix by which records are whitened, for the
-    log-Euclidean metric. ``parts`` is the number of matrices in each record.
+    log-Euclidean and the affine-invariant metric. ``parts`` is the number of matrices
+    in each record. A metric that is not flat is refused, unless ``curved``: what is
+    made of vectors in R^d does not hold for it.
 
     Examples
     --------
@@ -34,10 +40,15 @@ def chart_of(metric: str, reference_point: Any = None, parts: int | None = None)
         names = ", ".join(map(repr, CHARTS))
         raise ParameterError(f"{named('metric')} must be one of {names}, got {metric!r}")
     chart = CHARTS[metric]
+    if not (chart.flat or curved):
+        raise ParameterError(
+            f"{named('metric', metric)} is curved, and this needs a flat metric: pass "
+            f"{named('metric', LOGEUCLID.name)}, and to see records as {metric!r} does near a "
+            f"public or released matrix, pass that matrix as {named('reference_point')}"
+        )
     if reference_point is not None:
-        if metric != LOGEUCLID.name:
-            raise ParameterError(
-                f"{named('reference_point')} needs {named('metric', LOGEUCLID.name)}"
-            )
-        chart = Whitened(reference_point)
+        if metric not in SEEN_FROM:
+            metrics = " or ".join(named("metric", name) for name in SEEN_FROM)
+            raise ParameterError(f"{named('reference_point')} needs {metrics}")
+        chart = SEEN_FROM[metric](reference_point)
     return chart if parts is None else Product(chart, parts)

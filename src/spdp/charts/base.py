@@ -1,4 +1,4 @@
-"""A chart: an isometry from matrices to R^d, all that privacy needs of a metric."""
+"""A chart: from matrices to R^d, all that privacy needs of a metric."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
@@ -39,11 +39,15 @@ class Chart(ABC):
         The name of its distance in prose.
     kinds : str
         Kinds of dtypes of the matrices it accepts: real ones by default.
+    flat : bool
+        Whether it is an isometry to R^d. Else distances from one point are those of
+        its vectors, and no others: a statistic must say that it takes such a metric.
     """
 
     name: str
     distance: str
     kinds: str = REAL
+    flat: bool = True
     key: str  # identifies this chart among all others: its name by default
     edge_kernel: str | None = None  # the fused kernel that counts records at the edge
     log_diagonal: bool = False  # whether vectors begin with logarithms of a diagonal
@@ -100,6 +104,11 @@ class Chart(ABC):
         at = np.zeros(self.dimension(k)) if center is None else center
         return Region(-np.inf, np.inf, at, radius)
 
+    def about(self, center: Any) -> "Chart":
+        """The chart in which a ball about a public matrix is one of R^d: this one."""
+        del center
+        return self
+
     @abstractmethod
     def bounded(self, low: float, high: float, k: int) -> Region:
         """Smallest known region of all matrices with eigenvalues in [low, high]."""
@@ -131,6 +140,10 @@ class Chart(ABC):
         """Whether records lie at the region's edge, where clipping puts them."""
         norms = kernels.vector_norms(Y, region.center, np.ones(Y.shape[1]))
         return np.asarray(norms >= region.radius * (1.0 - EDGE))
+
+    def farthest(self, y: Array, region: Region) -> float:
+        """A distance from y that no point of the region exceeds."""
+        return float(region.radius + np.linalg.norm(y - region.center))
 
     def edge_count(self, Y: Array, region: Region, kernels: Kernels) -> int:
         """How many records lie at the region's edge."""

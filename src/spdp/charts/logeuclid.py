@@ -63,7 +63,7 @@ class LogEuclidean(Chart):
     def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
         Y, status = self.log_vectors(X, region.log_low, region.log_high, kernels)
         at_center(Y, status, region)
-        if self.ball_binds(region):
+        if self.ball_binds(region, X.shape[-1]):
             Y = clip_to_ball(Y, region.center, region.radius)
         return Y, status
 
@@ -150,6 +150,21 @@ class LogEuclidean(Chart):
             edge[near] |= (lowest <= low) | (highest >= high)
         return np.asarray(edge)
 
+    def farthest(self, y: Array, region: Region) -> float:
+        r"""A distance from y that no point of the region exceeds.
+
+        Let y have log-eigenvalues γ_i, and a record s_i between a and b. By von
+        Neumann's trace inequality their logarithms are at most √Σ (s_i − γ_j(i))² apart
+        for some order j, hence √Σ max(γ_i − a, b − γ_i)². No record leaves the ball.
+        """
+        within = super().farthest(y, region)
+        if not isfinite(region.log_low):
+            return within
+        w = np.linalg.eigvalsh(self.unfold(y))
+        return min(
+            within, float(np.linalg.norm(np.maximum(w - region.log_low, region.log_high - w)))
+        )
+
     def project(self, v: Array, region: Region) -> Array:
         """Log-eigenvalues clipped to the interval, then the vector to the ball.
 
@@ -166,9 +181,10 @@ class LogEuclidean(Chart):
                 return v
             w, V = np.linalg.eigh(self.unfold(v))
             v = self.fold(compose(V, np.clip(w, region.log_low, region.log_high)))
-        return clip_to_ball(v, region.center, region.radius) if self.ball_binds(region) else v
+        binds = self.ball_binds(region, self.size(v.shape[-1]))
+        return clip_to_ball(v, region.center, region.radius) if binds else v
 
-    def ball_binds(self, region: Region) -> bool:
+    def ball_binds(self, region: Region, k: int) -> bool:
         """Whether the ball leaves out some matrices whose log-eigenvalues are allowed.
 
         Around t·I, the centre of every region with an interval, the farthest of them
@@ -176,7 +192,7 @@ class LogEuclidean(Chart):
         """
         if not isfinite(region.log_low):
             return True
-        t, k = float(region.center[0]), self.size(len(region.center))
+        t = float(region.center[0])
         farthest = max(region.log_high - t, t - region.log_low)
         return k * farthest * farthest > (region.radius * (1.0 + 1e-12)) ** 2
 

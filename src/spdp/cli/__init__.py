@@ -5,6 +5,7 @@ module is imported when the command is called, so that ``spdp --help`` answers a
 """
 
 import io
+import shlex
 import sys
 import warnings
 from typing import Any
@@ -12,8 +13,8 @@ from typing import Any
 import typer
 
 from spdp.cli.commands import LazyGroup, group
-from spdp.cli.errors import EXIT_CODES, UsageError, exit_code, in_words, printable
-from spdp.errors import DataWarning, UninformativeRelease
+from spdp.cli.errors import EXIT_CODES, INTERRUPTED, UsageError, exit_code, in_words, printable
+from spdp.errors import DataWarning, LedgerError, UninformativeRelease
 
 __all__ = ["app", "main"]
 
@@ -24,6 +25,8 @@ COMMANDS = {
     "reference": ("data:reference", "Summarise public data, for --reference."),
     "sum": ("sums:sum_", "Add up a site's records exactly, for a trusted curator."),
     "merge": ("sums:merge", "Merge sum files and release the mean of all their records."),
+    "study": ("study:app", "Coordinate a study over sites that show nobody their sums."),
+    "site": ("site:app", "Take part in a study over sites with your own data and ledger."),
     "verify": ("verify:verify", "Check that a release was not edited, and recompute its numbers."),
     "report": ("verify:report", "Write a page about a saved release."),
     "demo": ("demo:demo", "Release a private mean of handwritten digits, as an example."),
@@ -86,6 +89,26 @@ def _warn(message: Any, *_: Any, **__: Any) -> None:
     typer.secho(f"spdp: warning: {printable(message)}", err=True, fg="yellow")
 
 
+def _interrupted() -> str:
+    """What an interrupted command was charged, by the files of its ledgers."""
+    options = sys.modules.get("spdp.cli.options")
+    opened: list[Any] = [] if options is None else options.OPENED
+    told = []
+    for ledger in opened:
+        try:
+            paid = ledger.paid()
+        except LedgerError as error:
+            told.append(f"what was charged is not known ({error}): see spdp ledger history")
+            continue
+        for entry, state in paid.items():
+            file = shlex.quote(str(ledger.path))
+            kept = f"kept: spdp ledger recover {file} {entry} -o DIR"
+            told.append(
+                f"entry {entry} was charged, its result is {kept if state == 'done' else 'lost'}"
+            )
+    return f"interrupted; {'; '.join(told) or 'nothing was charged'}"
+
+
 def main() -> None:
     """Run the command line and exit with its code."""
     global _debug
@@ -100,9 +123,13 @@ def main() -> None:
                 warnings.simplefilter("ignore", UninformativeRelease)
             warnings.showwarning = _warn
             code = app(standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
     except Exception as error:
         if _debug and not isinstance(error, UsageError):
             raise
         typer.secho(f"spdp: {printable(in_words(error))}", err=True, fg="red")
         code = exit_code(error)
+    if code == INTERRUPTED:  # Typer catches a KeyboardInterrupt itself and returns this
+        typer.secho(f"spdp: {printable(_interrupted())}", err=True, fg="red")
     sys.exit(code or 0)

@@ -26,6 +26,22 @@ EXAMPLES = {
     "reference": "spdp reference public.npy -o public.npz",
     "sum": "spdp sum matrices.npy --eigenvalues 0.1 10 -o site1.sum",
     "merge": "spdp merge site1.sum --epsilon 1 --delta 1e-6 -o merged",
+    "study create": "spdp study create dti.study --k 3 --eigenvalues 1e-3 1e2 --epsilon 1 "
+    "--delta 1e-6 --colluding 1",
+    "study seal": "spdp study seal dti.study charite.card inselspital.card lumc.card",
+    "study merge": "spdp study merge dti.study charite.masked inselspital.masked lumc.masked "
+    "-o draft",
+    "study run": "spdp study run dti.study --folder consortium -o published",
+    "study publish": "spdp study publish draft charite.close inselspital.close lumc.close "
+    "-o published",
+    "site join": "spdp site join dti.study tensors.npy --name charite --ledger charite.ledger "
+    "-o charite.card",
+    "site sign": "spdp site sign dti.study --ledger charite.ledger -o charite.seal",
+    "site sum": "spdp site sum dti.study tensors.npy --ledger charite.ledger -o charite.masked",
+    "site serve": "spdp site serve dti.study tensors.npy --ledger charite.ledger "
+    "--folder consortium",
+    "site close": "spdp site close draft --ledger charite.ledger -o charite.close",
+    "site leave": "spdp site leave dti.study --ledger charite.ledger",
     "verify": "spdp verify release",
     "report": "spdp report release --names x,y,z --force",
     "demo": "spdp demo -o demo",

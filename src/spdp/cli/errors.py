@@ -6,19 +6,29 @@ escaped, so that no text can control the terminal.
 
 import typer
 
-from spdp.errors import BudgetExceeded, DataError, LedgerError, ParameterError, spelt
+from spdp.errors import (
+    BudgetExceeded,
+    DataError,
+    LedgerError,
+    ParameterError,
+    Uninformative,
+    spelt,
+)
 
-UNEXPECTED, USAGE, DATA, BUDGET, LEDGER, VERIFICATION_FAILED = range(1, 7)
+UNEXPECTED, USAGE, DATA, BUDGET, LEDGER, VERIFICATION_FAILED, REFUSED = range(1, 8)
+INTERRUPTED = 130  # as shells say for Ctrl-C
 
 EXIT_CODES = f"""\b
 Exit codes:
-  0  done
-  {USAGE}  usage: an option or a number cannot be used
-  {DATA}  data: a file cannot be used, or cannot be written
-  {BUDGET}  the ledger's budget would be exceeded
-  {LEDGER}  the ledger cannot be used
-  {VERIFICATION_FAILED}  verification failed
-  {UNEXPECTED}  anything else"""
+    0  done
+    {USAGE}  usage: an option or a number cannot be used
+    {DATA}  data: a file cannot be used, or cannot be written
+    {BUDGET}  the ledger's budget would be exceeded
+    {LEDGER}  the ledger cannot be used
+    {VERIFICATION_FAILED}  verification failed
+    {REFUSED}  refused: public numbers say that the release would be uninformative
+  {INTERRUPTED}  interrupted by Ctrl-C
+    {UNEXPECTED}  anything else"""
 
 # Errors of click, or of the copy of it that later versions of typer carry.
 UsageError: type[Exception] = typer.BadParameter.__mro__[2]
@@ -80,6 +90,8 @@ def exit_code(error: Exception) -> int:
         return DATA
     if isinstance(error, UsageError):
         return USAGE
+    if isinstance(error, Uninformative):
+        return REFUSED
     if isinstance(error, ParameterError):
         return BUDGET if isinstance(error, BudgetExceeded) else USAGE
     return UNEXPECTED

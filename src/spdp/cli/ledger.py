@@ -42,11 +42,17 @@ def create(
     ledger: Path = FILE,
     epsilon: float = options.option("Total privacy loss ε.", default=..., metavar="ε"),
     delta: float = options.option("Privacy parameter δ.", default=..., metavar="δ"),
+    trust: str = options.option(
+        "What studies over sites are charged: study, their price if no more sites collude than "
+        "assumed; nobody, that if all others do.",
+        default="study",
+        metavar="TRUST",
+    ),
 ) -> None:
     """Create a ledger with its total budget."""
     if os.path.lexists(ledger):
         raise LedgerError(f"{ledger}: exists already; a ledger is created once")
-    Ledger(ledger, epsilon=epsilon, delta=delta)
+    Ledger(ledger, epsilon=epsilon, delta=delta, trust=trust)
     say(f"created {ledger}: ε = {epsilon:g}, δ = {delta:g}")
 
 

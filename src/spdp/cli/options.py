@@ -73,6 +73,11 @@ NAMES = option(
 )
 SIGN = option("Sign the certificate with an Ed25519 private key (PEM).", metavar="KEY")
 PLOT = option("Also write a picture (needs the plots extra).", metavar="FILE")
+ANYWAY = option(
+    "Release even if public numbers say that the result is no better than the domain's centre.",
+    "--anyway",
+    default=False,
+)
 JSON = option("Print JSON, for scripts.", "--json", default=False)
 
 
@@ -100,11 +105,15 @@ def _fingerprint_key() -> bytes | None:
     return os.fsencode(text) if text else None
 
 
+OPENED: list[Ledger] = []  # by this command: an interruption tells what they were charged
+
+
 def open_ledger(file: Path) -> Ledger:
     """An existing ledger, with the curator's key."""
     if not os.path.lexists(file):
         raise LedgerError(f"{file}: no such ledger; spdp ledger create makes one")
-    return Ledger(file, key=_fingerprint_key())
+    OPENED.append(Ledger(file, key=_fingerprint_key()))
+    return OPENED[-1]
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from spdp.release.report import html_report
 from spdp.release.summary import Summary, check_names
 
 TRIAL_BYTES = 1 << 16
+ALARMS = ("worth", "caution")  # rows of a release's facts that are red
 
 
 def console() -> Console:
@@ -84,7 +85,7 @@ def _table(release: Release) -> Any:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in told.rows().items():
-        alarm = name == "private" and not told.c.private
+        alarm = name in ALARMS or (name == "private" and not told.c.private)
         table.add_row(name, Text(value, style="bold red" if alarm else ""))
     return table
 

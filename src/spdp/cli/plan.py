@@ -19,6 +19,8 @@ from spdp.planning.plan import plan_of
 from spdp.planning.text import page_of
 from spdp.rendering.figures import plan_picture
 
+ALARMS = ("Uninformative", "Caution")  # how red sentences begin
+
 
 @dataclass(frozen=True)
 class Planned(options.Group):
@@ -115,7 +117,7 @@ def _show(made: Plan) -> None:
         table.add_row(*row.cells, style="bold" if row.runs else "")
     console().print(table)
     for sentence in words.notes(made):
-        say(sentence, style="red" if sentence.startswith("Uninformative") else None)
+        say(sentence, style="red" if sentence.startswith(ALARMS) else None)
     for answer in words.answers(made):
         say(answer)
 

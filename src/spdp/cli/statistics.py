@@ -40,6 +40,7 @@ class Work(options.Group):
     reader: Reader
     adjacency: Adjacency = options.ADJACENCY
     on_invalid: OnInvalid = options.ON_INVALID
+    anyway: bool = options.ANYWAY
     as_json: bool = options.JSON
 
 
@@ -128,6 +129,7 @@ def run(statistic: Statistic, values: dict[str, Any]) -> None:
         x = None if covariates is None else read_covariates(covariates, source.n)
         where = {"domain": domain, "metric": space.metric, "reference_point": space.point()}
         how = {"engine": engine, "adjacency": work.adjacency, "on_invalid": work.on_invalid}
+        how |= {"anyway": work.anyway}
         paid = {"ledger": ledger, "label": publication.name(values["data"])}
         options: Any = where | how | paid | asdict(values["budget"])
         release = asked.release(source, labels=y, covariates=x, **options)

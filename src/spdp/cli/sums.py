@@ -13,8 +13,7 @@ from spdp.cli.output import Publication, check_free, present, say
 from spdp.cli.records import Reader
 from spdp.data.opening import check_distinct
 from spdp.options import Adjacency, Mechanism, OnInvalid, counted
-from spdp.statistics.mean import release_sum
-from spdp.statistics.partial_sums import LatticeSum
+from spdp.statistics.partial_sums import LatticeSum, release_sum
 
 
 def sum_(
@@ -50,6 +49,7 @@ def merge(
     publication: Publication,
     mechanism: Mechanism = options.MECHANISM,
     adjacency: Adjacency = options.ADJACENCY,
+    anyway: bool = options.ANYWAY,
     as_json: bool = options.JSON,
 ) -> None:
     """Merge sum files and release the mean of all their records."""
@@ -59,6 +59,7 @@ def merge(
         total = reduce(add, [LatticeSum.load(file) for file in sums])
         target.check_rows(total.k)
         paid = asdict(budget) | {"ledger": ledger, "label": publication.name(sums)}
+        paid |= {"anyway": anyway}
         release = release_sum(total, mechanism=mechanism, adjacency=adjacency, **paid)
         written = target.write(release, ledger)
     present(release, written, as_json)

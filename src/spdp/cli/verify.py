@@ -29,8 +29,10 @@ SAYS_ELSE = (
 )
 NOT_COMPARED = "neither covered by the seal nor compared with the release: {why}"
 OTHER_VERSION = "another version of spdp made the release"
-Row = tuple[str, bool, str]
-SINGLE = ("seal", "signature", "report.html")  # checks that are always shown
+UNSIGNED = "not signed: nothing says who made the release"
+Row = tuple[str, bool | None, str]  # None: a fact that was not checked
+MARKS = {True: ("ok", "green"), False: ("FAILED", "bold red"), None: ("–", "")}
+SINGLE = ("seal", "signature", "closing signatures", "report.html")  # checks that are always shown
 MANY = 4  # a summary names a kind of check that has at least so many
 
 
@@ -44,13 +46,13 @@ def verify(
 ) -> None:
     """Check that a release was not edited, and recompute its numbers."""
     checks = _checks(directory, key)
-    passed = all(ok for _, ok, _ in checks)
+    passed = all(ok is not False for _, ok, _ in checks)
     if as_json:
         output.print_json([dict(zip(("check", "ok", "detail"), c, strict=True)) for c in checks])
     else:
         console().print(_table(directory, checks if everything else _summary(checks)))
         unsigned = [NOT_SIGNED] if key is None else []
-        failed = dict.fromkeys(printable(name) for name, ok, _ in checks if not ok)
+        failed = dict.fromkeys(printable(name) for name, ok, _ in checks if ok is False)
         failure = FAILED.format(names=", ".join(failed))
         console().print(*[PASSED, NOT_PROVEN, *unsigned] if passed else [failure])
     if not passed:
@@ -59,9 +61,9 @@ def verify(
 
 def _summary(checks: list[Row]) -> list[Row]:
     """Failed checks, those of SINGLE, and how many others of each kind passed."""
-    failed = [row for row in checks if not row[1]]
+    failed = [row for row in checks if row[1] is False]
     passed = [row for row in checks if row[1]]
-    single = [row for row in passed if row[0] in SINGLE]
+    single = [row for row in checks if row[1] is not False and row[0] in SINGLE]
     named = (name for name, _, _ in passed if name not in SINGLE)
     others = Counter(name.partition(" of ")[0].partition(",")[0] for name in named)
     if not others:
@@ -82,6 +84,12 @@ def _checks(directory: Path, key: Path | None) -> list[Row]:
     except DataError as error:
         return [("seal", False, in_words(error))]
     rows: list[Row] = [("seal", True, SEALED), *release.verify(key)]
+    if key is None and not release.signed:
+        rows.append(("signature", None, UNSIGNED))
+    if release.certificate.get("trust"):
+        from spdp.federated.checks import check_published
+
+        rows += check_published(directory, release)
     if not release.certificate["private"]:
         rows.append(("guarantee", False, SIMULATED))
     if (directory / REPORT).is_file():
@@ -92,11 +100,11 @@ def _checks(directory: Path, key: Path | None) -> list[Row]:
 def _page(file: Path, release: Release) -> Row:
     """Compare the page with its release: the seal does not cover the page."""
     if release.certificate["versions"].get("spdp") != version("spdp"):
-        return file.name, True, NOT_COMPARED.format(why=OTHER_VERSION)
+        return file.name, None, NOT_COMPARED.format(why=OTHER_VERSION)
     try:
         same = says_the_same(file.read_text(encoding="utf-8", errors="replace"), release)
     except DataError as error:  # packages that write pages are missing
-        return file.name, True, NOT_COMPARED.format(why=error.message)
+        return file.name, None, NOT_COMPARED.format(why=error.message)
     return file.name, same, SAYS_THE_SAME if same else SAYS_ELSE
 
 
@@ -104,7 +112,7 @@ def _table(directory: Path, checks: list[Row]) -> Any:
     table = Table("", "check", "found", title=printable(directory), title_justify="left")
     table.columns[2].overflow = "fold"
     for name, ok, detail in checks:
-        mark, style = ("ok", "green") if ok else ("FAILED", "bold red")
+        mark, style = MARKS[ok]
         table.add_row(mark, printable(name), printable(detail), style=style)
     return table
 

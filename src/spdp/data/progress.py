@@ -2,9 +2,13 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from threading import Thread
+from time import monotonic, sleep
+from typing import Any, NamedTuple
 
 PATIENCE = 1.0  # seconds of work after which a bar appears
+TICK = 1.0  # seconds between two looks at work that has no bar
 
 # nested work shows no bar of its own: two bars would overwrite each other
 _shown = False
@@ -43,3 +47,59 @@ def _in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return hasattr(shell, "kernel")
+
+
+# --- work whose amount is not known
+
+
+class _Work(NamedTuple):
+    doing: Callable[[], str]
+    start: float
+
+
+_works: list[_Work] = []  # the last is the innermost
+_ticker: Thread | None = None
+_written = False  # whether a line is shown
+
+
+def working(doing: Callable[[], str]) -> AbstractContextManager[Any]:
+    """Say each second what is being done, and for how long, until it is done.
+
+    A line appears after a second, where a bar would, and gives way to bars. It is
+    written by one thread, which lives as long as the process.
+    """
+    return _told(doing) if sys.stderr.isatty() or _in_notebook() else SILENT
+
+
+@contextmanager
+def _told(doing: Callable[[], str]) -> Iterator[None]:
+    global _ticker
+    if _ticker is None or not _ticker.is_alive():  # a fork has none
+        _ticker = Thread(target=_tick, daemon=True)
+        _ticker.start()
+    work = _Work(doing, monotonic())
+    _works.append(work)
+    try:
+        yield
+    finally:
+        _works.remove(work)
+        if _written:
+            _write("")
+
+
+def _tick() -> None:
+    while True:
+        sleep(TICK)
+        with suppress(Exception):  # work that ended meanwhile, a stream that was closed
+            work = _works[-1]
+            lasted = monotonic() - work.start
+            if lasted >= PATIENCE and not _shown:
+                _write(f"{work.doing()} ({lasted:.0f} s)")
+
+
+def _write(line: str) -> None:
+    """Replace the line that is shown."""
+    global _written
+    _written = bool(line)
+    sys.stderr.write(f"\r{line}\x1b[K" if line else "\r\x1b[K")
+    sys.stderr.flush()

@@ -122,6 +122,12 @@ class Landed(NamedTuple):
     off: float
 
 
+def chart_about(chart: Chart, domain: Domain) -> Chart:
+    """The chart that sees the records of a domain: from the centre that it may have."""
+    center = getattr(domain, "center", None)
+    return chart if center is None else chart.about(center)
+
+
 class Space(NamedTuple):
     """Where k×k records lie: a metric's chart, a public domain, its region there."""
 
@@ -133,7 +139,8 @@ class Space(NamedTuple):
     @classmethod
     def of(cls, chart: Chart, domain: Domain, k: int) -> "Space":
         """The space of k×k matrices in a domain, as a chart sees it."""
-        return cls(chart, domain, k, check_domain(domain).region(k, chart))
+        chart = chart_about(chart, check_domain(domain))
+        return cls(chart, domain, k, domain.region(k, chart))
 
     def land(self, v: Array) -> Landed:
         """Project (d,) or (C, d) to the domain, and to what float64 can hold."""

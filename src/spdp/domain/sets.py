@@ -85,9 +85,9 @@ def _check_ascending(domain: Domain, low: str, high: str) -> None:
 class EigenvalueBounds(Domain):
     """Matrices whose eigenvalues lie in [low, high].
 
-    In log-Euclidean metrics the eigenvalues of records are clipped; in other metrics
-    records are clipped to the smallest known ball that holds all such matrices
-    (:meth:`spdp.charts.Chart.bounded`).
+    In log-Euclidean metrics the eigenvalues of records are clipped, in the kernels
+    (``log_vectors``); in other metrics records are clipped to the smallest known ball
+    that holds all such matrices (:meth:`spdp.charts.Chart.bounded`).
 
     Clipped log-eigenvalues lie within ln(high/low)/2 of ln√(low·high), so the
     log-Euclidean ball around √(low·high)·I of radius r = (√k/2)·ln(high/low) contains

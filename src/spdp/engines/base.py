@@ -90,15 +90,20 @@ class Engine(ABC):
 
     def _persons(self, source: Source, task: Task, max_records: int | None) -> PersonStore:
         """Read a source whose records have subject ids: a vector for each person."""
-        persons = Persons(task)
 
-        def added() -> Iterator[store.Totals]:
-            for cells in self.each(source, cells_of, task):
-                persons.add(cells)
-                yield store.Totals(None, cells.m, cells.fault)
+        def read(W: Array | None = None) -> Persons:
+            there = task if W is None else task.seen(W)
+            persons = Persons(there)
 
-        collect(source, added(), task.allow_none)
-        return PersonStore(persons, self.kernels_here, max_records)
+            def added() -> Iterator[store.Totals]:
+                for cells in self.each(source, cells_of, there):
+                    persons.add(cells)
+                    yield store.Totals(None, cells.m, cells.fault)
+
+            collect(source, added(), task.allow_none)
+            return persons
+
+        return PersonStore(read(), self.kernels_here, max_records, read=read)
 
     def check_data(self, source: Source, ledger: Ledger) -> None:
         """Refuse data other than those a ledger is bound to."""

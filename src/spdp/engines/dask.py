@@ -84,10 +84,16 @@ class RemoteStore(VectorStore):
         return list(self._client.map(work, *futures, pure=False, retries=RETRIES, **options))
 
     def rotated(self, axes: Array) -> VectorStore:
-        options = {"axes": axes, "kernels": self._kernels}
-        self._futures = self._map(store.rotate, self._futures, **options)
+        return self._moved(store.rotate, axes=axes)
+
+    def carried(self, W: Array) -> VectorStore:
+        return self._moved(store.carry, W=W)
+
+    def _moved(self, work: Any, **matrix: Array) -> VectorStore:
+        """Rows mapped where they lie, by the very numbers of this process."""
+        self._futures = self._map(work, self._futures, **matrix, kernels=self._kernels)
         if self._thin is not None:
-            self._thin = self._map(store.rotate, self._thin, **options)
+            self._thin = self._map(work, self._thin, **matrix, kernels=self._kernels)
         return self
 
     def total(self, query: Query[Any], subsampled: bool = False) -> Ints:

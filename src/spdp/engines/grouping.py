@@ -17,7 +17,8 @@ Sums are integers: the table is the same for any order of records, blocks and wo
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -256,25 +257,46 @@ def _enlarged(table: Ints, count: int) -> Ints:
     return larger
 
 
+# the table of persons, seen from the point with this W from the chart's own
+Read = Callable[[Array], Persons]
+
+
 class PersonStore(VectorStore):
     """Vectors of persons, made from their table whenever they are asked for."""
 
     def __init__(
-        self, persons: Persons, kernels: str | None, most: int | None = None, merged: bool = False
+        self,
+        persons: Persons,
+        kernels: str | None,
+        most: int | None = None,
+        merged: bool = False,
+        read: "Read | None" = None,
     ) -> None:
         self.persons, self._kernels, self._most, self._merged = persons, kernels, most, merged
+        self._read, self._at = read, np.eye(0)  # reads persons anew, seen from another point
         self._axes: Array | None = None
         self.n = self.m = len(persons)
         self.d = len(persons.region.center)
 
     def rotated(self, axes: Array) -> "PersonStore":
-        other = PersonStore(self.persons, self._kernels, self._most, self._merged)
+        other = copy(self)
         other._axes = axes if self._axes is None else self._axes @ axes
         return other
 
+    def carried(self, W: Array) -> "PersonStore":
+        """A person's vector is the mean of their records' vectors, seen from there.
+
+        It does not follow from their mean seen from here: records are read again.
+        """
+        assert self._read is not None
+        at = W @ self._at if self._at.size else W
+        other = PersonStore(self._read(at), self._kernels, self._most, self._merged, self._read)
+        other._at = at
+        return other
+
     def pooled(self) -> "PersonStore":
-        other = PersonStore(self.persons, self._kernels, self._most, merged=True)
-        other._axes = self._axes
+        other = copy(self)
+        other._merged = True
         return other
 
     @store.quiet

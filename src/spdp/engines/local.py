@@ -51,7 +51,8 @@ class LocalStore(VectorStore):
         self._one_in, self._size, self._subsample = 1, 0, Subsample(task.key)
         self._places: list[NDArray[np.intp]] | None = None  # of the subsample; None: all
         self._thin: list[Rows] | None = None
-        self._axes: Array | None = None  # along which coordinates are given, if not their own
+        self._moves = store.Moves()  # since records were read
+        self._waiting = store.Moves()  # of rows that were kept: made when they are asked
         _, self.n = collect(source, self._first_pass(), task.allow_none)
         self._kept = self._kept or [store.no_vectors(task).rows]
         self._kernels = kernels_for(self._kept[0].Y, task.kernels)
@@ -69,16 +70,32 @@ class LocalStore(VectorStore):
 
     def _looked_at(self) -> list[Rows]:
         if self._places is None:
-            return self._kept
+            return self._moved()
         if self._thin is None:
-            self._thin = [store.thinned(self._kept, self._places)]
+            thin = store.thinned(self._kept, self._places)
+            self._thin = [self._waiting.apply(thin, self._task.kernels)]
         return self._thin
 
+    def _moved(self) -> list[Rows]:
+        """All rows that were kept, after the moves that they wait for."""
+        if self._waiting.steps:
+            for i, rows in enumerate(self._kept):  # where they lie: memory stays flat
+                self._kept[i] = self._waiting.apply(rows, self._task.kernels)
+            self._waiting = store.Moves()
+        return self._kept
+
     def rotated(self, axes: Array) -> VectorStore:
-        for blocks in (self._kept, self._thin or []):
-            for i, rows in enumerate(blocks):  # where they lie: memory stays flat
-                blocks[i] = store.rotate(rows, axes, self._task.kernels, reuse=True)
-        self._axes = axes if self._axes is None else self._axes @ axes
+        for moves in (self._moves, self._waiting):
+            moves.rotate(axes)
+        for i, rows in enumerate(self._thin or []):
+            self._thin[i] = store.rotate(rows, axes, self._task.kernels, reuse=True)  # type: ignore[index]
+        return self
+
+    def carried(self, W: Array) -> VectorStore:
+        for moves in (self._moves, self._waiting):
+            moves.carry(W)
+        for i, rows in enumerate(self._thin or []):
+            self._thin[i] = store.carry(rows, W, self._task.kernels)  # type: ignore[index]
         return self
 
     def _first_pass(self) -> Iterator[Totals]:
@@ -110,12 +127,9 @@ class LocalStore(VectorStore):
     def _all(self) -> Iterable[Rows]:
         """All rows, read again where not all were kept."""
         if self._one_in == 1:
-            return self._kept
-        read = (vectors.rows for vectors in self._read())
-        if self._axes is None:
-            return read
-        axes, kernels = self._axes, self._task.kernels
-        return (store.rotate(rows, axes, kernels, reuse=True) for rows in read)
+            return self._moved()
+        kernels = self._task.kernels
+        return (self._moves.apply(vectors.rows, kernels) for vectors in self._read())
 
     @store.quiet
     def total(self, query: Query[Any], subsampled: bool = False) -> Ints:

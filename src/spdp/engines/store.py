@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.charts import Chart
+from spdp.charts.riemann import Elsewhere
 from spdp.data.batching import Block, Part, Shape, describe_fault, split
 from spdp.data.columns import canonical_ids, numbers_of, places_of
 from spdp.errors import named
@@ -24,6 +25,7 @@ from spdp.queries import Query, Rows
 from spdp.queries.sums import VectorSum, WholeSum
 
 MAX_RECORDS = 1 << 32  # sums of more might not be exact
+SAME_AXES = 1e-12  # a rotation and its reverse, up to rounding
 quiet = np.errstate(all="ignore")  # decorates every function that computes with records
 
 
@@ -69,6 +71,11 @@ class Task(NamedTuple):
     allow_none: bool = False  # whether a dataset may have no records
     key: int = 0  # of the secret subsample (:mod:`.subsampling`)
     files: tuple[tuple[str, str], ...] = ()  # that columns were read from, for messages
+
+    def seen(self, W: Array) -> "Task":
+        """The task with records seen from another point, W from the chart's own."""
+        chart = Elsewhere(self.chart, self.region, W)
+        return self._replace(chart=chart, region=chart.region)
 
 
 class Columns(NamedTuple):
@@ -229,6 +236,42 @@ def rotate(rows: Rows, axes: Array, kernels: str | None, reuse: bool = False) ->
     return rows._replace(Y=kernels_for(rows.Y, kernels).rotate(rows.Y, zero, axes, out=out))
 
 
+@quiet
+def carry(rows: Rows, W: Array, kernels: str | None) -> Rows:
+    """Rows of a curved metric, seen from another point (:mod:`spdp.charts.riemann`)."""
+    return rows._replace(Y=kernels_for(rows.Y, kernels).carry(rows.Y, W))
+
+
+class Moves:
+    """Maps of vectors by released numbers, in order: rotations, and other points."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, Array]] = []
+
+    def rotate(self, axes: Array) -> None:
+        """Coordinates along other axes, after all moves before."""
+        if self.steps and self.steps[-1][0] == "rotate":
+            axes = self.steps.pop()[1] @ axes
+            if np.allclose(axes, np.eye(len(axes)), rtol=0.0, atol=SAME_AXES):
+                return
+        self.steps.append(("rotate", axes))
+
+    def carry(self, W: Array) -> None:
+        """Vectors seen from another point, after all moves before."""
+        if self.steps and self.steps[-1][0] == "carry":
+            W = W @ self.steps.pop()[1]
+        self.steps.append(("carry", W))
+
+    def apply(self, rows: Rows, kernels: str | None) -> Rows:
+        """Rows after all moves; memory of those given may be used."""
+        for kind, matrix in self.steps:
+            if kind == "rotate":
+                rows = rotate(rows, matrix, kernels, reuse=True)
+            else:
+                rows = carry(rows, matrix, kernels)
+        return rows
+
+
 def thinned(blocks: Sequence[Rows], places: Sequence[NDArray[np.intp]]) -> Rows:
     """Some rows of each block, copied into one block: they are queried often."""
     first, m = blocks[0].Y, sum(map(len, places))
@@ -273,6 +316,22 @@ class VectorStore(ABC):
         Rotating once costs as much as asking one query along those axes.
         """
 
+    def carried(self, W: Array) -> "VectorStore":
+        """Vectors of a curved metric seen from another point, to use in place of these.
+
+        W = G'⁻¹·G of the two points' factors (:mod:`spdp.charts.riemann`); coordinates
+        are those that records have without a rotation.
+        """
+        raise TypeError(f"{type(self).__name__} cannot be seen from another point")
+
+    def axes_for(self, axes: Array) -> Array:
+        """The axes that will be used where these are asked for.
+
+        Others in a study that is checked on another machine (:mod:`spdp.federated`):
+        of equal eigenvalues, each machine finds eigenvectors of its own.
+        """
+        return axes
+
     def subsample(self, one_in: int) -> None:
         """Let queries with ``subsampled=True`` sum over about one in so many records.
 
@@ -300,6 +359,9 @@ class ArrayStore(VectorStore):
     def rotated(self, axes: Array) -> "ArrayStore":
         return ArrayStore(rotate(self.rows, axes, None))
 
+    def carried(self, W: Array) -> "ArrayStore":
+        return ArrayStore(carry(self.rows, W, None))
+
     def pooled(self) -> "ArrayStore":
         return ArrayStore(Rows(self.rows.Y))
 
@@ -322,6 +384,12 @@ class CountedStore(VectorStore):
 
     def rotated(self, axes: Array) -> "CountedStore":
         return CountedStore(self.store.rotated(axes), self.n)
+
+    def carried(self, W: Array) -> "CountedStore":
+        return CountedStore(self.store.carried(W), self.n)
+
+    def pooled(self) -> "CountedStore":
+        return CountedStore(self.store.pooled(), self.n)
 
 
 class SumStore(VectorStore):

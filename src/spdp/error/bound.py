@@ -7,10 +7,11 @@ to the public domain only). By the triangle inequality
     ‖y − m‖ ≤ ‖N‖ + e,   e = (1/n)·Σ ‖(y_i − c) − g(y_i − c)‖.
 
 The *clipping bias* e is measured as ê = e + σ_e·Z after c and g are fixed and before N
-is drawn. Given all that was released before, Z and N are of known law, so with q and z
-chosen such that P(‖N‖ > q) + P(−Z > z) ≤ β the error is at most q + z·σ_e + ê with
-probability 1 − β, whatever the data. Nothing is assumed of them. How β is split between
-the two depends on σ_e and the law of N only, which are known before either is drawn.
+is drawn. Given all that was released before, Z and N are of known law (normal, or
+Laplace), so with q and z chosen such that P(‖N‖ > q) + P(−Z > z) ≤ β the error is at
+most q + z·σ_e + ê with probability 1 − β, whatever the data. Nothing is assumed of
+them. How β is split between the two depends on σ_e and the law of N only, which are
+known before either is drawn.
 
 *Retreat.* If ê is large, e is measured once more, or the whole domain is used instead,
 where e = 0. The outcomes are (a) the ellipsoid after the first ê, (b) the ellipsoid
@@ -29,10 +30,15 @@ Then v − S/n = (N − η·v)/n, n = n̂ − η. With |η| ≤ E, but for a pro
 
     ‖v − S/n‖ ≤ (‖N‖ + E·‖v‖)/(n̂ − E),
 
-so noise and bias, given over n̂, are stretched by n̂/(n̂ − E) (:class:`Count`).
+so noise and bias, given over n̂, are stretched by n̂/(n̂ − E) (:class:`Count`). A
+coordinate x of the ℓ2 Laplace law on R^D of scale s has E exp(θx/s) =
+(1 − θ²)^(−(D+1)/2), so that P(|x| > E) ≤ 2·exp(−θE/s)·(1 − θ²)^(−(D+1)/2) for every
+0 < θ < 1 (:func:`laplace_margin`).
 
 *Within reach.* With records clipped to within x of c in place of y_i, e is the bias
 within reach x, and the same bound holds for the distance to the mean of those records.
+A pure search looks for it up to four times, each time at a larger radius, and stops by
+the answer: the risk is split among the looks.
 
 *From the mean of the records to that of the population they were drawn from.* Let Y be
 a record of the population, of mean m = E Y, and g(Y) what clipping to the last
@@ -80,14 +86,15 @@ confidences are refused (:data:`POPULATION_FROM`).
 
 from functools import lru_cache
 from math import sqrt
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 from scipy import special
 
 from spdp.error import laws
-from spdp.error.laws import AnyLaw, Chi2, WeightedChi2
+from spdp.error.curvature import Curvature
+from spdp.error.laws import AnyLaw, Chi2, GammaSquare, StretchedLaplace, WeightedChi2
 from spdp.error.shrinkage import Shrinkage
 from spdp.errors import ParameterError
 from spdp.kernels.arrays import Array
@@ -97,10 +104,14 @@ NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 # Of the risk: for the ellipsoid after one look at the clipping bias, and for what a
 # second look leads to (the ellipsoid, or the whole domain), each.
 ELLIPSOID_SHARE, RETREAT_SHARE = 0.9, 0.05
+# Of that first share: for the bias within reach after one, two, three or four looks.
+NEAR_SHARES = tuple(ELLIPSOID_SHARE * share for share in (0.7, 0.1, 0.1, 0.1))
 # Standard deviations that the noise of a count stays below, but for 7·10⁻⁶ (of several
 # classes, 2·10⁻⁵), and the share of the risk that is left where that may fail: enough
 # for confidences up to 0.998.
 SURE, SURE_SHARE, SUREST = 4.5, 0.99, 0.998
+SHARES = (1.0, ELLIPSOID_SHARE, RETREAT_SHARE, *NEAR_SHARES)
+COUNTED_SHARES = tuple(SURE_SHARE * share for share in SHARES)
 UPPER = 2.0  # standard deviations by which a bias is taken to be larger than measured
 LARGEST = 1e300  # where nothing is known to limit the distance
 GRID = np.geomspace(1.0, 1e-6, 100)  # of 1 − 2t·max w in Chernoff's bound
@@ -108,6 +119,15 @@ GRID = np.geomspace(1.0, 1e-6, 100)  # of 1 − 2t·max w in Chernoff's bound
 TABLE, SMALLEST_TABULATED, ACCURACY = 80, 1e-6, 0.01
 # Shares of the risk that the noise may take, the rest being the bias's.
 SPLITS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
+
+
+@lru_cache(maxsize=256)
+def laplace_margin(dimension: int) -> float:
+    """:data:`SURE` for a coordinate of the ℓ2 Laplace law, in standard deviations."""
+    theta = np.linspace(0.01, 0.999, 1000)
+    log_risk = np.log(2.0 / (2.0 * special.ndtr(-SURE)))
+    reach = (log_risk - 0.5 * (dimension + 1.0) * np.log1p(-(theta**2))) / theta
+    return float(reach.min()) / sqrt(dimension + 1.0)
 
 
 class Count(NamedTuple):
@@ -119,16 +139,17 @@ class Count(NamedTuple):
 
     value: float
     sd: float = 0.0  # of its noise
+    sure: float = SURE  # standard deviations that it stays below
 
     @classmethod
-    def noisy(cls, value: float, sd: float) -> "Count":
+    def noisy(cls, value: float, sd: float, sure: float = SURE) -> "Count":
         """A noisy count, no smaller than 1."""
-        return cls(max(value, 1.0), sd)
+        return cls(max(value, 1.0), sd, sure)
 
     @property
     def least(self) -> float:
         """A lower bound on the number, but for a probability of 7·10⁻⁶."""
-        return self.value - SURE * self.sd
+        return self.value - self.sure * self.sd
 
     @property
     def seen(self) -> bool:
@@ -146,7 +167,7 @@ class Count(NamedTuple):
 
     def shift(self, length: float, max_distance: float) -> float:
         """What the count's noise adds for a mean of this length."""
-        return SURE * self.sd * length / self.least if self.seen else max_distance
+        return self.sure * self.sd * length / self.least if self.seen else max_distance
 
 
 class Free(NamedTuple):
@@ -155,6 +176,7 @@ class Free(NamedTuple):
     shift: float
     max_distance: float
     shrinkage: Shrinkage | None = None
+    curvature: Curvature | None = None
 
 
 class Bound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -178,6 +200,10 @@ class Bound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shrinkage : Shrinkage, optional
         How the last noisy mean was shrunk toward a point fixed before it was seen;
         ``shift`` does not count that.
+    bias_law : "normal" or "laplace"
+        Law of the noise in the clipping bias.
+    curvature : Curvature, optional
+        Where the metric is curved: what that adds (:mod:`spdp.error.curvature`).
     """
 
     noise: AnyLaw
@@ -188,6 +214,8 @@ class Bound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_distance: NotNegative
     risk_share: float
     shrinkage: Shrinkage | None = None
+    bias_law: Literal["normal", "laplace"] = "normal"
+    curvature: Curvature | None = None
 
     @classmethod
     def shifted(cls, law: AnyLaw, shift: float) -> "Bound":
@@ -201,16 +229,17 @@ class Bound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def of_mean(
-        cls, variances: Array, step: float, bias: tuple[float, float], risk: float, free: "Free"
+        cls, law: AnyLaw, rounding: float, bias: tuple[float, float], risk: float, free: "Free"
     ) -> "Bound":
-        """For a clipped mean: noise of these variances, and a lattice of this step."""
-        law, rounding = laws.weighted_chi2(variances), 2.0 * sqrt(len(variances)) * step
-        return cls(law, *bias, free.shift, rounding, free.max_distance, risk, free.shrinkage)
+        """For a clipped mean: the law of its noise, and what rounding can add."""
+        kind: Literal["normal", "laplace"] = "laplace" if is_laplace(law) else "normal"
+        limits = free.shift, rounding, free.max_distance, risk
+        return cls(law, *bias, *limits, free.shrinkage, kind, free.curvature)
 
     @property
     def free(self) -> "Free":
         """The parts that verification takes as stated."""
-        return Free(self.shift, self.max_distance, self.shrinkage)
+        return Free(self.shift, self.max_distance, self.shrinkage, self.curvature)
 
     @classmethod
     def read(cls, parts: Any) -> "Bound":
@@ -236,7 +265,7 @@ class Bound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Where the noise of a count may fail its margin, a risk of 2·10⁻⁵ is spoken for:
         confidences above 0.998 are refused.
         """
-        if self.risk_share == SURE_SHARE and confidence > SUREST:
+        if self.risk_share in COUNTED_SHARES and confidence > SUREST:
             raise ParameterError(
                 f"confidence must be at most {SUREST} where the number of records, or of a "
                 f"class, is noisy, got {confidence!r}: the bound is not known to hold beyond"
@@ -245,16 +274,37 @@ class Bound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         risks = risk * np.append(1.0, splits)
         noise = noise_quantiles(self.noise, risks)
         error = noise if self.shrinkage is None else self.shrinkage.quantiles(risks)
-        reach = float(error[0])
+        reach, bias = float(error[0]), 0.0
         if self.clipping_bias_sd > 0:  # a bias is never negative: no less than noise alone
-            rest = self.clipping_bias_sd * special.ndtri(1.0 - risk * (1.0 - splits))
+            rest = self.clipping_bias_sd * _upper(self.bias_law, risk * (1.0 - splits))
             split = int(np.argmin(noise[1:] + rest))  # not by the length that was observed
-            reach = max(reach, float(error[1 + split] + rest[split]) + self.clipping_bias)
-        return min(reach + self.shift + self.rounding, self.max_distance)
+            bias = float(rest[split]) + self.clipping_bias
+            reach = max(reach, float(error[1 + split]) + bias)
+        whole = reach + self.shift + self.rounding
+        if self.curvature is not None:
+            whole = self.curvature.bound(whole, bias)
+        return min(whole, self.max_distance)
 
     def stated(self) -> dict[str, float]:
         """The bounds that certificates state, by level."""
         return {name: self.at(level) for name, level in laws.STATED.items()}
+
+
+def is_laplace(law: AnyLaw) -> bool:
+    """Whether it is the law of ℓ2 Laplace noise."""
+    return isinstance(law, GammaSquare | StretchedLaplace)
+
+
+def rounding(d: int, step: float) -> float:
+    """What rounding to a lattice of this step can add to the error of a mean."""
+    return 2.0 * sqrt(d) * step
+
+
+def _upper(law: str, risks: Array) -> Array:
+    """Standard deviations that noise exceeds with these probabilities, below 1/2."""
+    if law == "laplace":
+        return np.asarray(-np.log(2.0 * risks) / sqrt(2.0))
+    return np.asarray(special.ndtri(1.0 - risks))
 
 
 def noise_quantiles(law: AnyLaw, risks: Array) -> Array:
@@ -263,14 +313,23 @@ def noise_quantiles(law: AnyLaw, risks: Array) -> Array:
     Quantiles; where variances differ, the next larger point of a grid on which the law
     was tabulated, or Chernoff's bound for risks below its accuracy.
     """
-    if not isinstance(law, WeightedChi2):
-        return np.asarray(np.sqrt(law.quantile(1.0 - risks)))
-    squares, tails = _table(law.weights)
-    place = np.searchsorted(-tails, -risks)  # the first whose tail is at most the risk
-    reaches = np.append(squares, np.inf)[place]
-    for i in np.flatnonzero(risks <= SMALLEST_TABULATED):
-        reaches[i] = _chernoff(np.asarray(law.weights), float(risks[i]))
-    return np.asarray(np.sqrt(reaches))
+    return _quantiles(law, tuple(risks))
+
+
+@lru_cache(maxsize=64)  # bounds of one release share their law and levels
+def _quantiles(law: AnyLaw, levels: tuple[float, ...]) -> Array:
+    risks = np.array(levels)
+    if isinstance(law, WeightedChi2):
+        squares, tails = _table(law.weights)
+        place = np.searchsorted(-tails, -risks)  # the first whose tail is at most the risk
+        reaches = np.append(squares, np.inf)[place]
+        for i in np.flatnonzero(risks <= SMALLEST_TABULATED):
+            reaches[i] = _chernoff(np.asarray(law.weights), float(risks[i]))
+    else:
+        reaches = np.asarray(law.quantile(1.0 - risks))
+    roots: Array = np.sqrt(reaches)
+    roots.setflags(write=False)
+    return roots
 
 
 @lru_cache(maxsize=32)

@@ -97,6 +97,11 @@ class StretchedLaplace(Law, frozen=True, tag="stretched-laplace"):
     def mean(self) -> float:
         return self.scale * (self.df + 2) * (self.df + self.stretch)
 
+    def quantile(self, levels: Array) -> Array:
+        asked = np.asarray(levels)
+        found = _stretched(self.df, self.stretch, tuple(asked.ravel().tolist()))
+        return np.asarray(found.reshape(asked.shape) * self.scale)
+
     def distribution(self) -> Frozen:
         return _StretchedLaplace(self.df, self.stretch)(scale=self.scale)
 
@@ -129,6 +134,18 @@ def mean_law(laplace: bool, d: int, unit: float, stretch: float) -> AnyLaw:
     if not stretch:
         return Chi2(d, unit)
     return weighted_chi2(unit * np.append(1.0 + stretch, np.ones(d - 1)))
+
+
+def clipped_mean_law(laplace: bool, variances: Array, counted: bool) -> AnyLaw:
+    """‖N‖² of the noise in a clipped mean, of these variances (or squared scales).
+
+    Scales of Laplace noise are equal; where the number of records is ``counted`` in the
+    same answer, the noise is d coordinates of the law on R^(d+1).
+    """
+    if not laplace:
+        return weighted_chi2(variances)
+    d, unit = len(variances), float(variances[0])
+    return StretchedLaplace(d, unit, 0.0) if counted else GammaSquare(d, unit)
 
 
 def chi2_tail(square: float, freedom: float) -> float:
@@ -247,6 +264,12 @@ class _WeightedChi2(_Inverted):
         return np.asarray((self._weights * normal**2).sum(-1))
 
 
+@lru_cache(maxsize=256)
+def _stretched(d: int, stretch: float, levels: tuple[float, ...]) -> Array:
+    """Quantiles of the stretched Laplace law of scale 1."""
+    return np.asarray(_StretchedLaplace(d, stretch).ppf(np.array(levels)))
+
+
 class _StretchedLaplace(_Inverted):
     """R²·(1 − t + stretch·s): Gauss–Jacobi quadrature over the direction, exact in R.
 
@@ -258,10 +281,13 @@ class _StretchedLaplace(_Inverted):
         super().__init__(a=0.0, name="stretched_laplace")
         self._d, self._stretch = d, stretch
         s, mass = _beta_rule(0.5, 0.5 * d)
-        share, part = (np.ones(1), np.ones(1)) if d == 1 else _beta_rule(0.5, 0.5 * (d - 1))
-        t = share[None, :] * (1.0 - s)[:, None]
-        self._factor = (1.0 - t + stretch * s[:, None]).ravel()
-        self._mass = (mass[:, None] * part[None, :]).ravel()
+        if stretch:
+            share, part = (np.ones(1), np.ones(1)) if d == 1 else _beta_rule(0.5, 0.5 * (d - 1))
+            t = share[None, :] * (1.0 - s)[:, None]
+            self._factor = (1.0 - t + stretch * s[:, None]).ravel()
+            self._mass = (mass[:, None] * part[None, :]).ravel()
+        else:  # t alone, which has the law of s
+            self._factor, self._mass = 1.0 - s, mass
         top = float(self._factor.max())
         self.reach = top * float(special.gammaincinv(d + 1, 1.0 - 1e-15)) ** 2
 

@@ -1,12 +1,13 @@
-r"""Flat geometries of symmetric positive definite (SPD) matrices.
+r"""Geometries of symmetric positive definite (SPD) matrices.
 
 ``vecd ∘ logm`` is an isometry from SPD(k) with the log-Euclidean metric onto Euclidean
 R^d, d = k(k+1)/2, ``log_cholesky`` one with the log-Cholesky metric, ``off_log`` one
 from full-rank correlation matrices with the off-log metric, d = k(k−1)/2: everything in
-this package rests on such isometries. Functions take arrays ``(..., k, k)`` of float32
-or float64 and return float64; the log-Euclidean distance and mean also take complex
-Hermitian matrices. Results that are matrices are exactly symmetric, or Hermitian.
-Invalid input raises :class:`~spdp.errors.InvalidMatrixError`, which names the first
+this package rests on such isometries. The affine-invariant metric, which is curved, is
+in :mod:`.riemann`. Functions take arrays ``(..., k, k)`` of float32 or float64 and
+return float64; the log-Euclidean and affine-invariant ones also take complex Hermitian
+matrices. Results that are matrices are exactly symmetric, or Hermitian. Invalid input
+raises :class:`~spdp.errors.InvalidMatrixError`, which names the first
 offending matrix by index.
 
 References
@@ -33,9 +34,12 @@ from spdp.geometry.factors import (
     factor_of,
     hermitian_expm,
     hermitian_logm,
+    several,
     square,
     vector_of,
+    weights_of,
 )
+from spdp.geometry.riemann import distance_riemann, geodesic_riemann, mean_riemann
 from spdp.kernels import kernels_for, reference
 from spdp.kernels import vecd as shapes
 from spdp.kernels.arrays import Array
@@ -47,13 +51,16 @@ __all__ = [
     "distance_logchol",
     "distance_logeuclid",
     "distance_offlog",
+    "distance_riemann",
     "expm",
+    "geodesic_riemann",
     "invvecd",
     "log_cholesky",
     "logm",
     "mean_logchol",
     "mean_logeuclid",
     "mean_offlog",
+    "mean_riemann",
     "off_log",
     "scale",
     "subtract",
@@ -211,13 +218,13 @@ def mean_logeuclid(X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDAr
     array([[2., 0.],
            [0., 2.]])
     """
-    A = _several(matrix_stack(X, kinds=NUMBERS))
+    A = several(matrix_stack(X, kinds=NUMBERS))
     n = A.shape[-3]
     if A.ndim > 3 or np.iscomplexobj(A):
-        w = _weights(sample_weight, n)
+        w = weights_of(sample_weight, n)
         S = np.einsum("n,...nij->...ij", w, _logarithms(A))
         return hermitian_expm(S) if np.iscomplexobj(S) else expm(S)
-    weights = None if sample_weight is None else _weights(sample_weight, n)
+    weights = None if sample_weight is None else weights_of(sample_weight, n)
     total, status, smallest = kernels_for(A).log_sum(A, weights)
     check_status(status, A, smallest)
     return expm(total / n if weights is None else total)
@@ -283,7 +290,7 @@ def mean_logchol(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
     array([[2., 0.],
            [0., 2.]])
     """
-    A = _several(matrix_stack(X))
+    A = several(matrix_stack(X))
     return square(factor_of(_average(log_cholesky(A), sample_weight)))
 
 
@@ -327,19 +334,13 @@ def mean_offlog(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
     array([[1., 0.],
            [0., 1.]])
     """
-    A = _several(matrix_stack(X))
+    A = several(matrix_stack(X))
     return correlation_of(_average(off_log(A), sample_weight), A.shape[-1])
 
 
 def _logarithms(X: ArrayLike) -> NDArray[Any]:
     A = matrix_stack(X, kinds=NUMBERS)
     return hermitian_logm(A) if np.iscomplexobj(A) else logm(A)
-
-
-def _several(A: NDArray[Any]) -> NDArray[Any]:
-    if A.ndim < 3 or A.shape[-3] == 0:
-        raise InvalidMatrixError(f"X has shape {A.shape}; expected (..., n, k, k) with n >= 1")
-    return A
 
 
 def _length(D: Array, squared: bool) -> Any:
@@ -349,16 +350,5 @@ def _length(D: Array, squared: bool) -> Any:
 
 def _average(V: Array, sample_weight: ArrayLike | None) -> Array:
     """Weighted mean of vectors (..., n, d)."""
-    w = _weights(sample_weight, V.shape[-2])
+    w = weights_of(sample_weight, V.shape[-2])
     return np.asarray(np.einsum("n,...nd->...d", w, V))
-
-
-def _weights(sample_weight: ArrayLike | None, n: int) -> Array:
-    if sample_weight is None:
-        return np.full(n, 1.0 / n)
-    w = np.asarray(sample_weight, dtype=np.float64)
-    if w.shape != (n,):
-        raise ParameterError(f"sample_weight has shape {w.shape}; expected ({n},)")
-    if not (np.isfinite(w).all() and (w >= 0).all() and w.sum() > 0):
-        raise ParameterError("sample_weight must be finite, non-negative and not all zero")
-    return np.asarray(w / w.sum())

@@ -8,9 +8,10 @@ from math import log
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from spdp.data.batching import check_status
+from spdp.errors import InvalidMatrixError, ParameterError
 from spdp.kernels import kernels_for
 from spdp.kernels.arrays import Array
 from spdp.kernels.vecd import SQRT2, compose, size_of, symmetric, upper_triangle
@@ -60,6 +61,25 @@ def doubled(X: NDArray[Any]) -> NDArray[Any]:
     E[:, k:, :k] = X.imag
     np.negative(E[:, k:, :k], out=E[:, :k, k:])
     return E
+
+
+def several(A: NDArray[Any]) -> NDArray[Any]:
+    """A stack (..., n, k, k) of at least one matrix, or an error."""
+    if A.ndim < 3 or A.shape[-3] == 0:
+        raise InvalidMatrixError(f"X has shape {A.shape}; expected (..., n, k, k) with n >= 1")
+    return A
+
+
+def weights_of(sample_weight: ArrayLike | None, n: int) -> Array:
+    """Weights (n,) that sum to 1, or an error."""
+    if sample_weight is None:
+        return np.full(n, 1.0 / n)
+    w = np.asarray(sample_weight, dtype=np.float64)
+    if w.shape != (n,):
+        raise ParameterError(f"sample_weight has shape {w.shape}; expected ({n},)")
+    if not (np.isfinite(w).all() and (w >= 0).all() and w.sum() > 0):
+        raise ParameterError("sample_weight must be finite, non-negative and not all zero")
+    return np.asarray(w / w.sum())
 
 
 EPS = float(np.finfo(np.float64).eps)

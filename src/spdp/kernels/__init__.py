@@ -54,7 +54,7 @@ def _say_slow(error: ImportError) -> None:
     if os.environ.get("SPDP_KERNELS") == "numpy":
         return
     missing = find_spec("spdp.kernels._native") is None
-    why = "was built without a C++ compiler" if missing else f"cannot load its kernels ({error})"
+    why = "was built without compiled kernels" if missing else f"cannot load its kernels ({error})"
     warn(
         f"spdp {why} and runs on NumPy: the same guarantee, but {SLOWER}. Install GCC or Clang "
         "and reinstall spdp; or SPDP_KERNELS=numpy chooses NumPy without this warning.",

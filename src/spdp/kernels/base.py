@@ -74,8 +74,16 @@ class Kernels(Protocol):
     def logm(self, X: NDArray[Any]) -> tuple[Array, Codes, Array]:
         """Matrix logarithms, status, and smallest eigenvalues (for messages)."""
 
-    def log_sum(self, X: NDArray[Any], weights: Array | None = None) -> tuple[Array, Codes, Array]:
-        """Weighted sum of matrix logarithms, status, and smallest eigenvalues."""
+    def log_sum(
+        self, X: NDArray[Any], weights: Array | None = None, congruence: Array | None = None
+    ) -> tuple[Array, Codes, Array]:
+        """Weighted sum of matrix logarithms, status, and smallest eigenvalues.
+
+        With ``congruence`` W, of the matrices W·X·Wᵀ.
+        """
+
+    def carry(self, Y: Array, W: Array) -> Array:
+        """Vectors vecd Logm(W·Expm(invvecd y)·Wᵀ) of vectors y (m, d)."""
 
     def expm(self, S: NDArray[Any]) -> tuple[Array, Codes]:
         """Matrix exponentials of symmetric matrices."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from spdp.errors import ParameterError
-from spdp.kernels import base, reference
+from spdp.kernels import base, kernels_for, reference
 from spdp.kernels.base import Region, Status
 from spdp.kernels.launch import MAX_K, WARP, Launch, launch_for, source
 from spdp.kernels.vecd import dimension, upper_triangle
@@ -284,7 +284,7 @@ def _histogram(Y: Any, center: Any, width: Any, edges: Any) -> Any:
 
 
 def _clipping_bias(Y: Any, center: Any, width: Any, radius: float, reaches: Any) -> Any:
-    """``reaches`` (r, 3) holds a reach, its weight and its power in each row."""
+    """``reaches`` (r, 4) holds a reach, weight, power and largest value in each row."""
     sums = cupy.zeros(len(reaches), np.int64)
     rest = (np.float64(radius), np.int32(len(reaches)), sums)
     _rows("row_excess", Y, (center, width), *rest, more=reaches)
@@ -333,6 +333,11 @@ def _on_host(name: str) -> Any:
         return tuple(map(cupy.asarray, getattr(reference, name)(A, *rest)))
 
     return function
+
+
+def carry(Y: Any, W: Any) -> Any:
+    """On the CPU, by its own kernels; rows come and go."""
+    return cupy.asarray(kernels_for().carry(Y.get() if isinstance(Y, cupy.ndarray) else Y, W))
 
 
 eigh, logm, log_sum, expm = map(_on_host, ("eigh", "logm", "log_sum", "expm"))

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from spdp.kernels import _native, base, constants, reference
 from spdp.kernels.arrays import Array, Codes, Ints
 from spdp.kernels.base import CodeAdder, OwnKernels, Region
-from spdp.kernels.vecd import dimension, invvecd
+from spdp.kernels.vecd import dimension, invvecd, size_of
 
 NAME = "native"
 # above this size LAPACK's blocked algorithms are faster
 MAX_K = 64 if _native.instruction_set() == "baseline" else 512
+ALONE = 48  # matrices from this size on are worked on one at a time
 threads = _native.get_num_threads
 EIGH, LOGM, EXPM, LOGSUM, LOGVEC, ENCODE, LATTICE_SUM, ADD_ROWS = range(8)
 
@@ -96,20 +97,38 @@ def logm(X: NDArray[Any]) -> tuple[Array, Codes, Array]:
     return L, status, smallest
 
 
-def log_sum(X: NDArray[Any], weights: Array | None = None) -> tuple[Array, Codes, Array]:
+def log_sum(
+    X: NDArray[Any], weights: Array | None = None, congruence: Array | None = None
+) -> tuple[Array, Codes, Array]:
     m, k = X.shape[:2]
     if k > MAX_K:
-        return reference.log_sum(X, weights)
+        return reference.log_sum(X, weights, congruence)
+    if congruence is not None and k >= ALONE:
+        X, congruence = reference.congruent(X, congruence), None
     total, smallest = np.zeros(dimension(k)), np.empty(m)
     given = None if weights is None else np.ascontiguousarray(weights)
-    A, status = _run(LOGSUM, X, out=total, values=smallest, weights=given)
+    W, power = (None, 0) if congruence is None else reference.scaled(congruence)
+    arrays = {"out": total, "values": smallest, "weights": given, "congruence": W}
+    A, status = _run(LOGSUM, X, exponent=2 * power, **arrays)
     matrix = invvecd(total)
     lost = _lost(status)
     if lost.size:
         part = None if weights is None else weights[lost]
-        rest, status[lost], smallest[lost] = reference.log_sum(A[lost], part)
+        rest, status[lost], smallest[lost] = reference.log_sum(A[lost], part, congruence)
         matrix = matrix + rest
     return matrix, status, smallest
+
+
+def carry(Y: Array, W: Array) -> Array:
+    if size_of(Y.shape[1]) > _native.CARRIED_UP_TO:
+        return reference.carry(Y, W)
+    A, (U, power) = _rows(Y), reference.scaled(W)
+    Z, status = np.empty(A.shape), np.empty(len(A), np.uint8)
+    _native.carry(A, U, 2 * power, status, Z)
+    lost = _lost(status)
+    if lost.size:
+        Z[lost] = reference.carry(A[lost], W)
+    return Z
 
 
 def expm(S: NDArray[Any]) -> tuple[Array, Codes]:

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.kernels import base
+from spdp.kernels import base, constants
 from spdp.kernels.arrays import Array, Codes, Ints
 from spdp.kernels.base import RECORD_NORM, Region, Status
-from spdp.kernels.vecd import compose, dimension, vecd
+from spdp.kernels.vecd import compose, dimension, invvecd, size_of, symmetric, vecd
 
 NAME = "numpy"
 FUSED: dict[str, Any] = {}  # whole queries in one pass: none
@@ -86,14 +86,62 @@ def logm(X: NDArray[Any]) -> tuple[Array, Codes, Array]:
     return L, status, smallest
 
 
-def log_sum(X: NDArray[Any], weights: Array | None = None) -> tuple[Array, Codes, Array]:
-    """Weighted sum of matrix logarithms, status, and smallest eigenvalues."""
+def log_sum(
+    X: NDArray[Any], weights: Array | None = None, congruence: Array | None = None
+) -> tuple[Array, Codes, Array]:
+    """Weighted sum of matrix logarithms, status, and smallest eigenvalues.
+
+    With ``congruence`` W, of the matrices W·X·Wᵀ.
+    """
     m, k = X.shape[:2]
     total, status, smallest = np.zeros((k, k)), np.empty(m, np.uint8), np.empty(m)
     for s in blocks(m, k):
-        L, status[s], smallest[s] = logm(X[s])
+        A = X[s] if congruence is None else congruent(X[s], congruence)
+        L, status[s], smallest[s] = logm(A)
         total += L.sum(axis=0) if weights is None else np.tensordot(weights[s], L, 1)
     return total, status, smallest
+
+
+def congruent(X: NDArray[Any], W: Array) -> Array:
+    """W·X·Wᵀ of a stack, exactly symmetric; not finite where X is not symmetric."""
+    A, exponent, _, status = prepare(X)
+    B = symmetric(W @ A @ W.T)
+    B[status != Status.OK] = np.nan
+    with np.errstate(over="ignore"):
+        return np.asarray(np.ldexp(B, exponent[:, None, None]))
+
+
+def scaled(W: Array) -> tuple[Array, int]:
+    """W over a power of two, with a largest entry near 1, and its exponent."""
+    exponent = int(np.frexp(np.abs(W).max())[1])
+    return np.ascontiguousarray(np.ldexp(W, -exponent)), exponent
+
+
+def carry(Y: Array, W: Array) -> Array:
+    r"""Vectors vecd Logm(W·Expm(invvecd y)·Wᵀ) of vectors y (m, d).
+
+    With Expm(invvecd y) = V·diag(eˡ)·Vᵀ and B = W·V·diag(e^½ˡ), W·X·Wᵀ = B·Bᵀ. Sizes
+    stand apart as exponents, so that no product leaves the range of float64. An
+    eigenvalue below 8k·2⁻⁵² of the largest one, which float64 does not resolve, is
+    raised to that: every finite vector has an image, which depends on that vector and
+    on W alone. One that is not finite becomes zero.
+    """
+    Z = np.empty(Y.shape)
+    k = size_of(Y.shape[1])
+    U, power = scaled(W)
+    floor = constants.RANK_SLACK * k * float(np.finfo(np.float64).eps)
+    for s in blocks(len(Y), k):
+        finite = np.isfinite(Y[s]).all(axis=1, keepdims=True)
+        w, V = np.linalg.eigh(invvecd(np.where(finite, Y[s], 0.0)))
+        top = w[:, -1:]
+        B = (U @ V) * np.exp(0.5 * (w - top))[:, None, :]
+        A = symmetric(B @ B.transpose(0, 2, 1))
+        exponent = np.frexp(np.diagonal(A, axis1=1, axis2=2).max(axis=1))[1]
+        w, V = np.linalg.eigh(np.ldexp(A, -exponent[:, None, None]))
+        logs = np.log(np.maximum(w, floor * w[:, -1:])) + top
+        sizes = (exponent + 2 * power) * LN2
+        Z[s] = np.where(finite, vecd(compose(V, logs + sizes[:, None])), 0.0)
+    return Z
 
 
 def expm(S: NDArray[Any]) -> tuple[Array, Codes]:

@@ -47,7 +47,7 @@ class _ClassModel(ClassifierMixin, PrivateEstimator, _Classes, ABC):  # type: ig
                 "classes is missing: the public list of classes. A list of the labels in the data "
                 "would leak them"
             )
-        release = private_class_means(X, y, groups=groups, **self._options())
+        release = private_class_means(X, y, **self._options(X, groups))
         self._publish(release)
         return self
 
@@ -80,8 +80,7 @@ class _ClassModel(ClassifierMixin, PrivateEstimator, _Classes, ABC):  # type: ig
 class PrivateMDM(TransformerMixin, _ClassModel):  # type: ignore[misc]
     """Minimum distance to private class means, in a flat metric.
 
-    By default ``fit`` spends ε = 1, δ = 1e-6. scikit-learn's repr shows parameters only
-    if they differ from their defaults; the certificate always states ε and δ.
+    Each ``fit`` spends ε and δ, which have no default.
 
     Same interface as pyRiemann's ``MDM``. See :func:`spdp.private_class_means` for what
     is released and why it is private.
@@ -91,8 +90,10 @@ class PrivateMDM(TransformerMixin, _ClassModel):  # type: ignore[misc]
     classes : sequence
         The public list of classes; needed.
     epsilon, delta, domain, metric, reference_point, method, adjacency, on_invalid,
-    ledger, label, random_state, engine
+    ledger, label, random_state, anyway, engine
         As in :func:`spdp.private_class_means`.
+    unit : "person" or "record", optional
+        With "person", ``fit`` without ``groups`` is an error.
 
     Attributes
     ----------
@@ -112,7 +113,7 @@ class PrivateMDM(TransformerMixin, _ClassModel):  # type: ignore[misc]
     >>> from spdp.datasets import synthetic_spd
     >>> y = np.arange(2000) % 2
     >>> X = synthetic_spd(2000, 2, random_state=0) * (1.0 + y)[:, None, None]
-    >>> model = PrivateMDM(classes=[0, 1], domain=EigenvalueBounds(0.1, 10.0)).fit(X, y)
+    >>> model = PrivateMDM([0, 1], 1.0, 1e-6, EigenvalueBounds(0.1, 10.0)).fit(X, y)
     >>> model.predict(np.stack([np.eye(2), 2 * np.eye(2)]))
     array([0, 1])
     """
@@ -133,8 +134,7 @@ class PrivateMDM(TransformerMixin, _ClassModel):  # type: ignore[misc]
 class PrivateTangentLDA(_ClassModel):
     """Linear discriminant analysis of a metric's vectors, from private moments.
 
-    By default ``fit`` spends ε = 1, δ = 1e-6. scikit-learn's repr shows parameters only
-    if they differ from their defaults; the certificate always states ε and δ.
+    Each ``fit`` spends ε and δ, which have no default.
 
     With class means m_c, priors π_c and the covariance W within the classes, all of
     them released together, the discriminant of v is m_cᵀW⁻¹v − ½m_cᵀW⁻¹m_c + ln π_c.
@@ -149,8 +149,10 @@ class PrivateTangentLDA(_ClassModel):
         "diagonal" needs few records; "full" is more accurate if n·μ is much larger than
         d^1.5; "none" takes the nearest mean.
     epsilon, delta, domain, metric, reference_point, method, adjacency, on_invalid,
-    ledger, label, random_state, engine
+    ledger, label, random_state, anyway, engine
         As in :func:`spdp.private_class_means`.
+    unit : "person" or "record", optional
+        With "person", ``fit`` without ``groups`` is an error.
 
     Attributes
     ----------
@@ -172,7 +174,7 @@ class PrivateTangentLDA(_ClassModel):
     >>> from spdp.datasets import synthetic_spd
     >>> y = np.arange(2000) % 2
     >>> X = synthetic_spd(2000, 2, random_state=0) * (1.0 + y)[:, None, None]
-    >>> model = PrivateTangentLDA(classes=[0, 1], domain=EigenvalueBounds(0.1, 10.0))
+    >>> model = PrivateTangentLDA([0, 1], 1.0, 1e-6, EigenvalueBounds(0.1, 10.0))
     >>> model.fit(X, y).predict(np.stack([np.eye(2), 2 * np.eye(2)]))
     array([0, 1])
     """

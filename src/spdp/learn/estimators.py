@@ -1,6 +1,7 @@
 """The private mean, principal components and regression inside pipelines."""
 
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,15 @@ from scipy import stats
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from spdp.charts import chart_of
+from spdp.charts import LOGEUCLID, chart_of
 from spdp.data.source import as_source
 from spdp.domain.base import check_domain
 from spdp.errors import DataError, ParameterError
 from spdp.kernels.arrays import Array
 from spdp.learn.base import PrivateEstimator, vectors_of
 from spdp.release import Release
-from spdp.statistics.mean import private_mean, release_sum
-from spdp.statistics.partial_sums import LatticeSum
+from spdp.statistics.mean import private_mean
+from spdp.statistics.partial_sums import LatticeSum, release_sum
 from spdp.statistics.pca import private_pca
 from spdp.statistics.reference import Reference
 from spdp.statistics.regression import predict, prediction_variance, private_regression
@@ -27,8 +28,7 @@ from spdp.statistics.regression import predict, prediction_variance, private_reg
 class PrivateFrechetMean(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """Private Fréchet mean of a set of SPD matrices.
 
-    By default ``fit`` spends ε = 1, δ = 1e-6. scikit-learn's repr shows parameters only
-    if they differ from their defaults; the certificate always states ε and δ.
+    Each ``fit`` spends ε and δ, which have no default.
 
     Only what ``fit`` learns is private: ``mean_`` and ``certificate_`` may be
     published. ``transform`` maps matrices to their vectors relative to that mean; its
@@ -37,8 +37,11 @@ class PrivateFrechetMean(TransformerMixin, PrivateEstimator):  # type: ignore[mi
     Parameters
     ----------
     epsilon, delta, domain, metric, reference_point, mechanism, method, adjacency,
-    weights, max_records, on_invalid, ledger, label, random_state, reference, engine
+    weights, max_records, on_invalid, ledger, label, random_state, reference, anyway,
+    engine
         As in :func:`spdp.private_mean`.
+    unit : "person" or "record", optional
+        With "person", ``fit`` without ``groups`` is an error.
 
     Attributes
     ----------
@@ -56,7 +59,7 @@ class PrivateFrechetMean(TransformerMixin, PrivateEstimator):  # type: ignore[mi
     >>> from spdp import EigenvalueBounds, PrivateFrechetMean
     >>> from spdp.datasets import synthetic_spd
     >>> X = synthetic_spd(1000, 3, random_state=0)
-    >>> model = PrivateFrechetMean(epsilon=1.0, domain=EigenvalueBounds(0.5, 2.0))
+    >>> model = PrivateFrechetMean(1.0, 1e-6, EigenvalueBounds(0.5, 2.0))
     >>> model.fit(X).mean_.shape, model.certificate_["private"]
     ((3, 3), True)
     """
@@ -73,7 +76,7 @@ class PrivateFrechetMean(TransformerMixin, PrivateEstimator):  # type: ignore[mi
         ``groups`` holds the subject ID of each record; in a pipeline it is routed here
         by ``set_fit_request(groups=True)``.
         """
-        return self._publish(private_mean(X, groups=groups, **self._options()))
+        return self._publish(private_mean(X, **self._options(X, groups)))
 
     def partial_fit(self, X: Any, y: Any = None, groups: Any = None) -> "PrivateFrechetMean":
         """Add records to an exact sum; nothing is released before :meth:`release`.
@@ -85,6 +88,7 @@ class PrivateFrechetMean(TransformerMixin, PrivateEstimator):  # type: ignore[mi
             raise ParameterError("weights='records' needs all records at once: use fit")
         if self.reference is not None:  # for a search; a sum is released in one shot
             raise ParameterError("a reference needs all records at once: use fit")
+        self._check_unit(X, groups)
         part = LatticeSum.of(
             X,
             check_domain(self.domain),
@@ -117,9 +121,9 @@ class PrivateFrechetMean(TransformerMixin, PrivateEstimator):  # type: ignore[mi
     def release(self) -> "PrivateFrechetMean":
         """Release the mean of all records added so far, once, and forget them."""
         check_is_fitted(self, "sum_")
-        used = ("epsilon", "delta", "mechanism", "adjacency", "ledger", "label", "random_state")
-        options = {name: getattr(self, name) for name in used}
-        return self._publish(release_sum(self.sum_, **options))
+        names = signature(release_sum).parameters.keys() & self.get_params(deep=False).keys()
+        self._check_budget()
+        return self._publish(release_sum(self.sum_, **{x: getattr(self, x) for x in names}))
 
     def _publish(self, release: Release) -> "PrivateFrechetMean":
         self._keep(release)
@@ -134,6 +138,10 @@ class PrivateFrechetMean(TransformerMixin, PrivateEstimator):  # type: ignore[mi
 
         For the log-Euclidean metric, vecd(Logm X − Logm mean_).
         """
+        if not self._chart().flat:
+            check_is_fitted(self, "mean_")
+            k = self.n_features_in_
+            return vectors_of(X, chart_of(LOGEUCLID.name, self.mean_), (k, k))
         return self._vectors(X, "mean_") - self._chart().vector(self.mean_)
 
 
@@ -148,8 +156,7 @@ class _Components:
 class PrivateTangentPCA(TransformerMixin, PrivateEstimator, _Components):  # type: ignore[misc]
     """Private principal geodesic analysis of SPD matrices in a flat metric.
 
-    By default ``fit`` spends ε = 1, δ = 1e-6. scikit-learn's repr shows parameters only
-    if they differ from their defaults; the certificate always states ε and δ.
+    Each ``fit`` spends ε and δ, which have no default.
 
     With the interface of geomstats' TangentPCA. Only what ``fit`` learns is private:
     the attributes below may be published. ``transform`` maps matrices to their
@@ -160,8 +167,10 @@ class PrivateTangentPCA(TransformerMixin, PrivateEstimator, _Components):  # typ
     n_components : int
         Components to keep.
     epsilon, delta, domain, metric, reference_point, adjacency, on_invalid, ledger,
-    label, random_state, engine
+    label, random_state, anyway, engine
         As in :func:`spdp.private_mean`.
+    unit : "person" or "record", optional
+        With "person", ``fit`` without ``groups`` is an error.
 
     Attributes
     ----------
@@ -190,7 +199,7 @@ class PrivateTangentPCA(TransformerMixin, PrivateEstimator, _Components):  # typ
     >>> from spdp import EigenvalueBounds, PrivateTangentPCA
     >>> from spdp.distributions import LogGaussian
     >>> X = LogGaussian(np.eye(2), np.diag([0.5, 0.1, 0.01])).rvs(5000, random_state=0)
-    >>> model = PrivateTangentPCA(n_components=1, domain=EigenvalueBounds(0.01, 100.0))
+    >>> model = PrivateTangentPCA(1, 1.0, 1e-6, EigenvalueBounds(0.01, 100.0))
     >>> model.fit(X).components_.shape, model.transform(X).shape
     ((1, 3), (5000, 1))
     """
@@ -203,7 +212,7 @@ class PrivateTangentPCA(TransformerMixin, PrivateEstimator, _Components):  # typ
         source = as_source(X)
         if source.parts is not None:
             raise ParameterError("records of several matrices each: use private_pca")
-        release = private_pca(source, groups=groups, **self._options())
+        release = private_pca(source, **self._options(X, groups))
         self._keep(release)
         for name, value in release.values.items():  # mean_, components_ and so on
             setattr(self, f"{name}_", value)
@@ -239,8 +248,7 @@ class _Ranges:
 class PrivateGeodesicRegression(PrivateEstimator, _Ranges):
     """Private regression of SPD matrices on covariates of public range.
 
-    By default ``fit`` spends ε = 1, δ = 1e-6. scikit-learn's repr shows parameters only
-    if they differ from their defaults; the certificate always states ε and δ.
+    Each ``fit`` spends ε and δ, which have no default.
 
     In a flat metric the geodesic of best fit is a straight line of the chart: the
     matrix at covariates x is predicted as ``intercept_`` moved along
@@ -252,8 +260,10 @@ class PrivateGeodesicRegression(PrivateEstimator, _Ranges):
     ranges : pair, or array (p, 2)
         Public least and largest value of each covariate.
     epsilon, delta, domain, metric, reference_point, adjacency, on_invalid, ledger,
-    label, random_state, engine
+    label, random_state, anyway, engine
         As in :func:`spdp.private_regression`.
+    unit : "person" or "record", optional
+        With "person", ``fit`` without ``groups`` is an error.
 
     Attributes
     ----------
@@ -277,7 +287,7 @@ class PrivateGeodesicRegression(PrivateEstimator, _Ranges):
     >>> growth = np.exp(0.01 * (age - 50))[:, None, None]
     >>> X = growth * synthetic_spd(3000, 2, random_state=0)
     >>> domain = EigenvalueBounds(0.1, 10.0)
-    >>> model = PrivateGeodesicRegression(ranges=(0, 100), domain=domain)
+    >>> model = PrivateGeodesicRegression((0, 100), 1.0, 1e-6, domain)
     >>> model.fit(X, age).predict([30, 70]).shape
     (2, 2, 2)
     """
@@ -289,7 +299,7 @@ class PrivateGeodesicRegression(PrivateEstimator, _Ranges):
                 "pass ranges, the public least and largest value of each covariate: ranges "
                 "computed from the data would leak the data"
             )
-        self._keep(private_regression(X, covariates, groups=groups, **self._options()))
+        self._keep(private_regression(X, covariates, **self._options(X, groups)))
         values = self.release_.values
         self.intercept_, self.coef_, self.at_ = values["fitted"], values["slopes"], values["at"]
         self.n_features_in_ = len(self.at_)

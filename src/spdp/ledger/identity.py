@@ -12,12 +12,11 @@ is not kept in the ledger, is not pickled, and is too long to be guessed.
 """
 
 import os
-import socket
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from spdp.data.batching import blocks_of, record_marks, shape_of_block
 from spdp.errors import DataError, ParameterError
+from spdp.system import ENDED, origin, start_of
 
 
 class Owner(NamedTuple):
@@ -25,43 +24,19 @@ class Owner(NamedTuple):
 
     origin: str
     pid: int
-    started: int | None  # in clock ticks since the boot; None where it cannot be known
+    started: int | None  # as `start_of` has it
 
     @classmethod
     def current(cls) -> "Owner":
         """This process."""
-        return cls(_origin(), os.getpid(), _started(os.getpid()))
+        return cls(origin(), os.getpid(), start_of(os.getpid()))
 
     def is_gone(self) -> bool:
         """Whether the process has certainly ended."""
-        if self.origin != _origin():
+        if self.origin != origin():
             return False
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:
-            pass
-        return self.started is not None and _started(self.pid) not in (self.started, None)
-
-
-def _origin() -> str:
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        namespace = str(Path("/proc/self/ns/pid").readlink())
-    except OSError:  # not Linux: no namespaces either
-        boot = namespace = "-"
-    return f"{socket.gethostname()} {boot} {namespace}"
-
-
-def _started(pid: int) -> int | None:
-    """Start time of a process; -1 for one that has ended and waits for its parent."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return None
-    state, *fields = text.rpartition(b")")[2].split()  # the name before may hold anything
-    return -1 if state in (b"Z", b"X") else int(fields[18])
+        started = start_of(self.pid)
+        return started == ENDED or (None not in (started, self.started) and started != self.started)
 
 
 # --- which data

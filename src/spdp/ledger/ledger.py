@@ -33,7 +33,7 @@ from spdp.errors import BudgetExceeded, LedgerError, ParameterError, named
 from spdp.kernels.arrays import array_of, plain
 from spdp.ledger.file import LedgerFile
 from spdp.ledger.identity import checked_key, fingerprint, without_number
-from spdp.ledger.schema import Book, Result
+from spdp.ledger.schema import NOBODY, STUDY, Book, Result
 from spdp.options import positive
 from spdp.privacy.budget import Budget, pure_mu
 from spdp.privacy.composition import Balance, total_budget
@@ -45,6 +45,11 @@ class LedgerView:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = LedgerFile(path)
+
+    @property
+    def file(self) -> LedgerFile:
+        """The ledger's file."""
+        return self._file
 
     @property
     def epsilon(self) -> float:
@@ -76,12 +81,29 @@ class LedgerView:
         valid bounds; where dp-accounting is installed (extra ``accounting``), privacy
         loss distributions give one more.
         """
-        balance = self._balance()
+        with self._file.open() as book:
+            balance, entries = balance_of(book), len(book.entries)
         return {
-            "entries": len(balance.mus),
+            "entries": entries,
             "mu": balance.mu,
             "epsilon": balance.spent(),
             "delta": balance.delta,
+        }
+
+    def studies(self) -> dict[str, Any] | None:
+        """Studies over sites: how many, and ε spent if in each all others collude.
+
+        None for a ledger that was in no study.
+        """
+        with self._file.open() as book:
+            terms, costs, joined, trust = book.terms, book.costs_alone, book.studies, book.trust
+        if not joined:
+            return None
+        return {
+            "joined": len(joined),
+            "reserved": sum(study.state == "reserved" for study in joined),
+            "epsilon_alone": Balance(terms.epsilon, terms.delta, *costs).at(terms.delta),
+            "trust": trust,
         }
 
     def remaining(self, delta: float | None = None) -> dict[str, float]:
@@ -160,6 +182,9 @@ class Ledger(LedgerView):
     key : bytes, optional
         Key of the data's fingerprint, at least 16 bytes, kept by the curator; needed
         when the ledger is bound to data.
+    trust : "study" or "nobody"
+        What a new ledger is charged for studies over sites: their price as long as no
+        more sites collude than a study assumes, or the price if all others collude.
 
     Examples
     --------
@@ -183,21 +208,28 @@ class Ledger(LedgerView):
         epsilon: float | None = None,
         delta: float | None = None,
         key: bytes | None = None,
+        trust: str = STUDY,
     ) -> None:
         self._attach(_resolved(path), checked_key(key))
+        if trust not in (STUDY, NOBODY):
+            raise ParameterError(f"{named('trust')} must be 'study' or 'nobody', got {trust!r}")
         if (epsilon is None) != (delta is None):
             raise ParameterError("a ledger's budget has both epsilon and delta")
         wanted = None if epsilon is None or delta is None else total_budget(epsilon, delta)
         if wanted is not None and not self._file.exists():
-            self._file.create(*wanted)
+            self._file.create(*wanted, trust)
         with self._file.open(thorough=True) as book:
             found = (book.terms.epsilon, book.terms.delta)
-            gone = [r.id for r in book.results("state = 'pending'") if r.owner.is_gone()]
+            pending = book.results("state = 'pending'")
+            asked = {study.entry for study in book.studies}  # what they release is public later
+            gone = [r.id for r in pending if r.id not in asked and r.owner.is_gone()]
         if wanted is not None and wanted != found:
             raise ParameterError(
                 f"{self.path}: its budget is epsilon = {found[0]:g}, delta = {found[1]:g}, not "
                 f"{wanted[0]:g}, {wanted[1]:g}; a budget changes only by change_budget"
             )
+        if trust == NOBODY != book.trust:
+            raise ParameterError(f"{self.path}: whom a ledger trusts is settled at its creation")
         if gone:
             with suppress(LedgerError):  # a file that cannot be written can still be read
                 self._mark_lost(gone)
@@ -206,6 +238,7 @@ class Ledger(LedgerView):
         super().__init__(path)
         self._key = key
         self._tokens: dict[int, str] = {}  # prove that an entry was paid for by this object
+        self._claims: list[str] = []  # of all entries that this object tried to pay for
 
     def _mark_lost(self, entries: list[int]) -> None:
         with self._file.open(write=True) as book:
@@ -283,6 +316,7 @@ class Ledger(LedgerView):
         price = positive("mu", mu) if pure is None else pure_mu(pure)
         names = _written(mechanism), None if label is None else _written(label)
         token, entry = secrets.token_hex(), None
+        self._claims.append(claim_of(token))  # before the commit, which may be interrupted
         with self._file.open(write=True) as book:
             balance = balance_of(book)
             if None not in (unit, book.unit) and unit != book.unit:
@@ -291,7 +325,7 @@ class Ledger(LedgerView):
                     "keep a ledger for each"
                 )
             if balance.plus(price, pure).fits():
-                entry = book.pay(*names, price, pure, unit, _claim(token))
+                entry = book.pay(*names, price, pure, unit, claim_of(token))
         if entry is None:
             raise balance.refusal(str(self.path), price, pure, delta, positive("factor", factor))
         self._tokens[entry] = token
@@ -311,10 +345,20 @@ class Ledger(LedgerView):
             result = self._result(book, entry)
             if result.state == "done":
                 raise LedgerError(f"{self.path}: entry {entry} has its result already")
-            if not hmac.compare_digest(_claim(self._tokens.get(entry, "")), result.claim):
+            if not hmac.compare_digest(claim_of(self._tokens.get(entry, "")), result.claim):
                 raise LedgerError(f"{self.path}: entry {entry} was not paid for here; not stored")
             book.conclude(result._replace(state="done", value=texts[0], certificate=texts[1]))
         del self._tokens[entry]
+
+    def paid(self) -> dict[int, str]:
+        """Entries that this object paid for, with their states; read from the file.
+
+        So it tells of an entry whose payment was interrupted, too.
+        """
+        if not self._claims:
+            return {}
+        with self._file.open() as book:
+            return {r.id: r.state for r in book.results() if r.claim in self._claims}
 
     # --- identity of the data ---------------------------------------------------------
     def bind(self, X: Any) -> None:
@@ -393,7 +437,8 @@ def _written(text: str) -> str:
     return str(text)  # no subclass, which may print in another way
 
 
-def _claim(token: str) -> str:
+def claim_of(token: str) -> str:
+    """What an entry keeps of the token that proves who paid."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 

@@ -1,9 +1,13 @@
 """The contents of a ledger: budget, acts, entries, results; checked when read.
 
+A ledger that takes part in studies over sites has tables of its own for them: what is
+reserved for a study, and every answer that was given in it (:mod:`.studies`).
+
 *Enforced.* A book that is opened has a ledger's tables and no others; every number lies
 in its range, a pure release costs no less than its ε says, every entry has a result,
-and one checksum covers budget, acts, entries and the checksums of results. What a
-result holds is checked when it is read. Whatever fails is a :class:`LedgerError`.
+and one checksum covers budget, acts, entries and the checksums of results, studies and
+answers. What a result, a study or an answer holds is checked when it is read. What is
+reserved counts like what is spent. Whatever fails is a :class:`LedgerError`.
 
 *Assumed.* Checksums (SHA-256, without a key) detect accidents and naive edits, not
 somebody who computes them anew.
@@ -20,8 +24,14 @@ from spdp.errors import LedgerError
 from spdp.ledger.identity import Owner
 from spdp.privacy.budget import pure_mu_estimate
 
-TABLES = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
-SCHEMA = tuple(statement.strip() for statement in TABLES.split(";")[:-1])
+
+def _tables(file: str) -> tuple[str, ...]:
+    text = Path(__file__).with_name(file).read_text(encoding="utf-8")
+    return tuple(statement.strip() for statement in text.split(";")[:-1])
+
+
+SCHEMA, STUDY_TABLES = _tables("schema.sql"), _tables("studies.sql")
+STUDY, NOBODY = "study", "nobody"  # what a ledger with studies charges: see Joined
 
 
 class Terms(NamedTuple):
@@ -63,6 +73,37 @@ class Result(NamedTuple):
         return Owner(self.origin, self.pid, self.started)
 
 
+class Joined(NamedTuple):
+    """A study over sites that the ledger's data are in, and what it costs.
+
+    ``mu`` holds if no more sites collude than the study assumes, ``alone`` if all
+    others do. A ledger that trusts nobody is charged the latter.
+    """
+
+    study: str
+    created: str
+    site: str
+    terms: str
+    card: str
+    mu: float
+    alone: float
+    unit: str
+    state: str  # reserved, open, and then closed, ended or left
+    sealed: str | None
+    entry: int | None
+
+
+class Answered(NamedTuple):
+    """An answer that was given in a round of a study."""
+
+    sealed: str
+    round: int
+    said: str
+    mu: float
+    description: bytes
+    answer: bytes
+
+
 class Book:
     """An open ledger: its checked contents, and the changes that can be made."""
 
@@ -71,7 +112,9 @@ class Book:
         if thorough and (found := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
             raise self.damaged(found)
         tables = db.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
-        if tables != [(statement,) for statement in SCHEMA]:
+        self.has_studies = len(tables) > len(SCHEMA)
+        known = SCHEMA + STUDY_TABLES if self.has_studies else SCHEMA
+        if tables != [(statement,) for statement in known]:
             raise self.damaged("its tables are not those of a ledger")
         budgets = db.execute("SELECT * FROM budget").fetchall()
         if len(budgets) != 1:
@@ -81,6 +124,9 @@ class Book:
         self._rows = db.execute("SELECT * FROM entries ORDER BY id").fetchall()
         self._sum = checksum(self.terms, self.acts, self._rows)
         self._check_ranges()
+        self.trust, self.studies = STUDY, list[Joined]()
+        if self.has_studies:
+            self._read_studies()
         results = self._results()
         if [number for number, _ in results] != [row[0] for row in self._rows]:
             raise self.damaged("its results are not those of its entries")
@@ -95,9 +141,31 @@ class Book:
     def _total(self, results: list[tuple[int, str]]) -> str:
         """The checksum of everything that the ledger holds."""
         total = self._sum.copy()
-        for row in results:
+        for row in [*results, *(self._of_studies() if self.has_studies else [])]:
             total.update(_text(row))
         return str(total.hexdigest())
+
+    def _of_studies(self) -> list[tuple[Any, ...]]:
+        """Trust, and names and checksums of studies and answers."""
+        queries = (
+            "SELECT model FROM trust",
+            "SELECT study, checksum FROM studies ORDER BY study",
+            "SELECT sealed, round, checksum FROM answers ORDER BY sealed, round",
+        )
+        return [row for query in queries for row in self._db.execute(query)]
+
+    def _read_studies(self) -> None:
+        models = self._db.execute("SELECT model FROM trust").fetchall()
+        if len(models) != 1:
+            raise self.damaged("it does not say whom it trusts")
+        self.trust = models[0][0]
+        for *row, stored in self._db.execute("SELECT * FROM studies ORDER BY created, study"):
+            study = Joined(*row)
+            if checksum(study).hexdigest() != stored:
+                raise self.damaged(f"the study {study.study[:12]}…")
+            if not (_is_positive(study.mu) and _is_positive(study.alone)):
+                raise self.damaged(f"the study {study.study[:12]}… costs {study.mu!r}")
+            self.studies.append(study)
 
     def _seal(self) -> None:
         """Store the checksum of the contents as they are now."""
@@ -135,13 +203,28 @@ class Book:
 
     @property
     def costs(self) -> tuple[list[float], list[float | None]]:
-        """μ of every entry, and the ε of the pure ones."""
-        return [row[4] for row in self._rows], [row[5] for row in self._rows]
+        """μ of every entry and reservation, and the ε of the pure ones."""
+        reserved = [self.charged(s) for s in self.studies if s.state == "reserved"]
+        mus, pures = [row[4] for row in self._rows], [row[5] for row in self._rows]
+        return mus + reserved, pures + [None] * len(reserved)
+
+    @property
+    def costs_alone(self) -> tuple[list[float], list[float | None]]:
+        """The same, if in every study all other sites collude."""
+        alone = {study.entry: study.alone for study in self.studies}
+        mus = [alone.get(row[0], row[4]) for row in self._rows]
+        reserved = [s.alone for s in self.studies if s.state == "reserved"]
+        return mus + reserved, [row[5] for row in self._rows] + [None] * len(reserved)
+
+    def charged(self, study: Joined) -> float:
+        """What a study costs this ledger."""
+        return study.alone if self.trust == NOBODY else study.mu
 
     @property
     def unit(self) -> str | None:
         """The unit of privacy of its entries; None while no entry states one."""
-        return next((row[6] for row in self._rows if row[6] is not None), None)
+        stated = next((row[6] for row in self._rows if row[6] is not None), None)
+        return stated or next((study.unit for study in self.studies), None)
 
     def pay(
         self,
@@ -181,6 +264,42 @@ class Book:
                 raise self.damaged(f"the result of entry {result.id}")
             results.append(result)
         return results
+
+    # --- studies
+
+    def add_study_tables(self, trust: str = STUDY) -> None:
+        """Make the tables of studies; the file's format changes with them."""
+        for statement in STUDY_TABLES:
+            self._db.execute(statement)
+        self._db.execute("INSERT INTO trust VALUES (1, ?)", (trust,))
+        self.has_studies, self.trust = True, trust
+        self._seal()
+
+    def put_study(self, study: Joined) -> None:
+        """Write down a study, in place of what was written of it before."""
+        row = (*study, checksum(study).hexdigest())
+        self._db.execute(f"REPLACE INTO studies VALUES ({', '.join('?' * len(row))})", row)
+        self.studies = [s for s in self.studies if s.study != study.study] + [study]
+        self._seal()
+
+    def answers(self, sealed: str) -> list[Answered]:
+        """The answers given in a study, round by round, checked."""
+        if not self.has_studies:
+            return []
+        query = "SELECT * FROM answers WHERE sealed = ? ORDER BY round"
+        found: list[Answered] = []
+        for *row, stored in self._db.execute(query, (sealed,)):
+            answer = Answered(*row)
+            if checksum(answer).hexdigest() != stored or answer.round != len(found):
+                raise self.damaged(f"the answer of round {answer.round}")
+            found.append(answer)
+        return found
+
+    def put_answer(self, answer: Answered) -> None:
+        """Write down an answer; a second one to a round is an error of the database."""
+        row = (*answer, checksum(answer).hexdigest())
+        self._db.execute("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        self._seal()
 
     def conclude(self, result: Result) -> None:
         """Record what became of an entry."""

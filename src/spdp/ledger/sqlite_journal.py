@@ -1,8 +1,9 @@
 r"""A ledger's rollback journal: whose it is, and when it may be played back.
 
 While SQLite writes a change it keeps the pages it replaces in a file named after the
-database, ``NAME-journal``; deleting that file commits. A process killed before leaves
-it, and the next to open NAME plays it back. But SQLite knows a journal by its name
+database, ``NAME-journal``; deleting that file commits (on Windows, truncating it:
+:mod:`spdp.system`). A process killed before leaves it, and the next to open NAME plays
+it back. But SQLite knows a journal by its name
 alone. Were the ledger paid from under another name meanwhile (moved, and moved back;
 linked), or another ledger put in its place, playing it back would undo those payments.
 
@@ -24,6 +25,7 @@ is not renamed and paid from in the instant between this check and SQLite's own.
 import glob
 import os
 import sqlite3
+import stat
 import struct
 from contextlib import closing, suppress
 from pathlib import Path
@@ -86,7 +88,7 @@ def check_new(path: Path) -> None:
     """Refuse to make a ledger where another left its journal."""
     for side in (journal_of(path), _log_of(path)):
         # in this order: where a ledger was made just now, the file may be its own
-        if os.path.lexists(side) and not os.path.lexists(path):
+        if os.path.lexists(side) and not _is_empty(side) and not os.path.lexists(path):
             raise LedgerError(
                 f"{path}: cannot be created beside {side.name}, which a ledger that was here "
                 "left; move that file away"
@@ -132,6 +134,14 @@ def _has_content(file: Path) -> bool:
         return file.stat().st_size > 0
     except OSError:
         return False
+
+
+def _is_empty(file: Path) -> bool:
+    """Whether this is a file of no bytes, as journals are truncated to on Windows."""
+    with suppress(OSError):
+        status = file.lstat()
+        return stat.S_ISREG(status.st_mode) and status.st_size == 0
+    return False
 
 
 def _remove_drafts(path: Path) -> None:

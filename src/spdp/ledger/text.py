@@ -4,6 +4,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from spdp.errors import LedgerError
+from spdp.ledger.schema import NOBODY
 from spdp.privacy.calibration import gaussian_epsilon, next_below
 from spdp.privacy.composition import Balance
 from spdp.rendering.html import bar, card, grid
@@ -20,7 +21,7 @@ NEWEST = 8  # entries that a notebook shows
 def state_of(ledger: "Ledger") -> State:
     """Budget, what was spent of it, what is left, and the unit; JSON-ready."""
     stated = {name: getattr(ledger, name) for name in ("epsilon", "delta", "unit")}
-    told = {name: getattr(ledger, name)() for name in ("spent", "remaining", "acts")}
+    told = {name: getattr(ledger, name)() for name in ("spent", "remaining", "acts", "studies")}
     return stated | told
 
 
@@ -32,11 +33,24 @@ def statement(state: State) -> dict[str, str]:
     gaussian = f"a Gaussian release with ε = {left['epsilon']:.4g} {at}, or "
     pure = f"a pure one with ε = {left['pure_epsilon']:.4g}"
     per = f" per {state['unit']}" if state["unit"] else ""
-    return {
+    rows = {
         "budget": f"ε = {state['epsilon']:g}, δ = {state['delta']:g}{per}",
         "spent": f"ε = {spent['epsilon']:.4g} in {releases} (μ = {spent['mu']:.4g})",
         "left for": (gaussian if state["delta"] > 0 else "") + pure,
     }
+    if state["studies"] is not None:
+        rows["studies"] = _of_studies(state["studies"])
+    return rows
+
+
+def _of_studies(told: State) -> str:
+    """What studies over sites cost if others collude, and what is only reserved."""
+    reserved = f"; {told['reserved']} reserved, not answered yet" if told["reserved"] else ""
+    charged = "that is charged" if told["trust"] == NOBODY else "that is not charged"
+    return (
+        f"{told['joined']} over sites{reserved}. If in each of them all other sites collude, "
+        f"ε = {told['epsilon_alone']:.4g} is spent: {charged}"
+    )
 
 
 def share_spent(state: State) -> float:

@@ -13,6 +13,7 @@ from spdp.data.progress import track
 from spdp.domain.base import Domain, Space, check_domain
 from spdp.engines.store import MAX_RECORDS
 from spdp.error.laws import quantiles
+from spdp.error.worth import UNINFORMATIVE
 from spdp.errors import ParameterError, named
 from spdp.kernels.arrays import Array
 from spdp.options import Adjacency, Covariance, Mechanism, Method, Noise, Unit, choose, positive
@@ -22,7 +23,7 @@ from spdp.privacy.budget import Budget
 from spdp.statistics import STATISTICS, find
 from spdp.statistics.base import DISTANCE, Context, Settled, Statistic
 from spdp.statistics.mean import Mean
-from spdp.statistics.oneshot import OneShot, plan_one_shot
+from spdp.statistics.method import TENSORS, OneShot, plan_one_shot
 from spdp.statistics.reference import Reference
 
 Advance = Callable[[float], None]
@@ -34,10 +35,9 @@ OWN = {name: name for name in ("mechanism", "method", "covariance", "n_component
 OWN |= {"effect": "classes", "covariates": "ranges"}
 EFFECT = 0.5  # over the spread, unless the distance of class means is given
 RUNS = 12  # simulated releases
-COARSE_RUNS = 4  # simulated releases for other numbers of records, or budgets
+COARSE_RUNS = 16  # simulated releases for other numbers of records, or budgets
 TEST_RUNS = 40  # simulated releases for a share, such as a test's power
 REACH, POINTS = 30.0, 4  # curves show n/30 to n, and n to 30·n, in so many points
-UNINFORMATIVE = 0.9  # over the error of the domain's centre: less than a tenth better
 
 
 class Prediction(NamedTuple):
@@ -138,7 +138,13 @@ class Planner:
 
     @cached_property
     def space(self) -> Space:
-        return Space.of(chart_of(self.metric), self.domain, self.k)
+        chart = chart_of(self.metric, curved=find(self.statistic).curved)
+        return Space.of(chart, self.domain, self.k)
+
+    @property
+    def curved(self) -> bool:
+        """Whether the metric is: then no error has an exact law."""
+        return not self.space.chart.flat
 
     @property
     def radius(self) -> float:
@@ -245,7 +251,7 @@ class Planner:
     @cached_property
     def shots(self) -> dict[str, OneShot]:
         """One shot with each noise that mechanism and budget allow."""
-        if not self.is_mean:
+        if not self.is_mean or self.curved:
             return {}
         best = self.shot(self.epsilon)
         if self.mechanism != Mechanism.AUTO:
@@ -266,14 +272,27 @@ class Planner:
     @property
     def simulates(self) -> bool:
         """Whether a method may run whose error has no exact law."""
-        if not self.is_mean:
-            return True
-        gaussian = self.delta > 0 and self.mechanism != Mechanism.LAPLACE
-        return gaussian and self.adjacency == Adjacency.REPLACE_ONE
+        return not self.is_mean or self.curved or self.method != Method.ONESHOT
+
+    @cached_property
+    def search_noises(self) -> list[Noise]:
+        """Noises that are simulated: the one that would be used first."""
+        if not self.simulates:
+            return []
+        own = self._settled(self._searching(), _Counted(self.space, self.n), self.epsilon)
+        first = own.budget.noise
+        small = len(self.space.region.center) <= TENSORS  # elsewhere Gaussian noise is far better
+        free = self.is_mean and self.mechanism == Mechanism.AUTO and self.reference is None
+        if not free or not small or self.delta == 0 or self.epsilon == 0:
+            return [first]
+        return [first, Noise.GAUSSIAN if first is Noise.LAPLACE else Noise.LAPLACE]
 
     @lru_cache(maxsize=4)  # noqa: B019 - a planner is short-lived
-    def simulated(self, runs: int) -> tuple[Prediction, ...]:
-        """Simulated errors for each spread; for a mean, of the adaptive method."""
+    def simulated(self, runs: int, noise: Noise | None = None) -> tuple[Prediction, ...]:
+        """Simulated errors for each spread; for a mean, of the adaptive method.
+
+        ``noise`` is that of a mean's search, if not the one it would have.
+        """
         if runs < 1:
             raise ParameterError(f"{named('runs')} must be at least 1, got {runs}")
         if not self.simulates:
@@ -282,8 +301,9 @@ class Planner:
             runs = max(runs, TEST_RUNS)
         with track("simulating releases", runs * len(self.spreads)) as advance:
             try:
+                asked = self._searching(noise)
                 return tuple(
-                    self.simulate(made, self.n, self.epsilon, runs, LARGEST_SAMPLE, advance)
+                    self.simulate(made, self.n, self.epsilon, runs, LARGEST_SAMPLE, advance, asked)
                     for made in self.populations
                 )
             except ParameterError:  # refused: too few records, as the verdict says
@@ -291,11 +311,12 @@ class Planner:
                     return ()
                 raise
 
-    @property
-    def _searching(self) -> Statistic:
+    def _searching(self, noise: Noise | None = None) -> Statistic:
         """The statistic to simulate; for a mean, always with the adaptive method."""
         if self.is_mean:
-            return Mean(self.mechanism, "adaptive", reference=self.reference)
+            once = self.curved and self.method == Method.ONESHOT
+            method = Method.ONESHOT if once else Method.ADAPTIVE
+            return Mean(noise or self.mechanism, method, reference=self.reference)
         return self.planned
 
     def simulate(
@@ -306,9 +327,10 @@ class Planner:
         runs: int,
         most: int,
         advance: Advance = lambda amount: None,
+        asked: Statistic | None = None,
     ) -> Prediction:
         """Errors of releases of n such records, at most ``most`` of them distinct."""
-        statistic, adjacency = self._searching, Adjacency(self.adjacency)
+        statistic, adjacency = asked or self._searching(), Adjacency(self.adjacency)
         errors: list[dict[str, float]] = []
         bounds: list[float] = []
         records = population.records(n, most, [self.random_state], False)
@@ -346,9 +368,19 @@ class Planner:
         return Method(self.settled(n, epsilon).method)
 
     @property
+    def refused(self) -> bool:
+        """Whether the release is refused unless it is asked for ``anyway``."""
+        public = self.adjacency == Adjacency.REPLACE_ONE
+        return public and self.n < self.planned.least(self, self.settled(self.n, self.epsilon))
+
+    def is_exact(self, n: int, epsilon: float) -> bool:
+        """Whether the error of the method that will run has an exact law."""
+        return self.will_run(n, epsilon) is Method.ONESHOT
+
+    @property
     def kinds(self) -> list[Population | None]:
         """Synthetic records where a search may run; None stands for an exact law."""
-        searches = self.simulates and self.method != Method.ONESHOT
+        searches = self.simulates and (self.curved or self.method != Method.ONESHOT)
         return [*self.populations] if searches else [None]
 
     def rms(self, n: int, epsilon: float, made: Population | None, advance: Advance) -> float:
@@ -399,6 +431,7 @@ class _Counted:
     space: Space
     n: int
     grouped: bool = False
+    rereadable: bool = True
     max_records: int | None = None
     classes: Any = None
     ranges: Any = None

@@ -11,10 +11,11 @@ from inspect import Signature, signature
 from typing import Any
 
 from spdp.errors import ParameterError, named
-from spdp.options import Method, counted
+from spdp.options import Adjacency, Method, counted
 from spdp.planning import text
 from spdp.planning.model import RUNS, Planner, Prediction
 from spdp.planning.sample_size import Needed, needed, with_needed
+from spdp.release.summary import cautions
 
 START_N, START_EPSILON = 1000, 1.0  # where the search for a needed number starts
 
@@ -29,13 +30,18 @@ class Plan:
     method : "oneshot" or "adaptive"
         The method that the statistic's function will use.
     noise : "gaussian" or "laplace"
-        The better noise in one shot.
+        The noise that it will use.
+    reason : str
+        Why this method, in words.
     one_shot : dict
         Exact errors of one shot, for each noise that the budget allows; for a mean
         only.
     adaptive : tuple of Prediction
-        Simulated errors for each spread; for a mean, those of the adaptive method.
-        Empty where it cannot run.
+        Simulated errors for each spread; for a mean, those of the adaptive method with
+        the noise that it would use. Empty where it cannot run.
+    searches : dict
+        The same by noise: the one that would run first, then the other where the
+        adaptive method could have it.
     predictions : tuple of Prediction
         Those of the method that will run.
     uninformative : bool
@@ -48,10 +54,15 @@ class Plan:
         Digest of the reference that the release would be given.
     unit : "record", "voxel" or "person"
         What n counts.
+    refused : bool
+        Whether it is refused unless asked for ``anyway``: the domain's centre is about
+        as good wherever the data lie, not only where the plan assumes them to be.
     thresholds : dict
         Numbers of records below which the statistic refuses, warns or finds nothing.
     verdict : str
         Whether n is above them, in words.
+    cautions : list of str
+        What is weak about the guarantee: ε above 10, or δ above 1/n.
     wanted_error, wanted_power : float or None
         The rms error, or the power of a test, that was asked for.
     needed : tuple of Needed
@@ -72,14 +83,20 @@ class Plan:
     method: str
     noise: str
     one_shot: dict[str, Prediction]
-    adaptive: tuple[Prediction, ...]
+    searches: dict[str, tuple[Prediction, ...]]
     known: str
     reference: str | None
     unit: str = "record"
+    refused: bool = False
     thresholds: dict[str, int | None] | None = None
     wanted_error: float | None = None
     wanted_power: float | None = None
     needed: tuple[Needed, ...] = ()
+    reason: str = ""
+
+    @property
+    def adaptive(self) -> tuple[Prediction, ...]:
+        return next(iter(self.searches.values()), ())
 
     @property
     def predictions(self) -> tuple[Prediction, ...]:
@@ -102,6 +119,12 @@ class Plan:
         )
 
     @property
+    def cautions(self) -> list[str]:
+        """What is weak about the guarantee, a sentence each."""
+        public = self.adjacency == Adjacency.REPLACE_ONE
+        return cautions(self.epsilon, self.delta, self.n if public else None, self.unit)
+
+    @property
     def verdict(self) -> str:
         for what, number in (self.thresholds or {}).items():
             if number is None or self.n < number:
@@ -115,10 +138,14 @@ class Plan:
             **vars(self),
             "one_shot": {name: row.describe() for name, row in self.one_shot.items()},
             "adaptive": [row.describe() for row in self.adaptive],
+            "searches": {
+                name: [row.describe() for row in rows] for name, rows in self.searches.items()
+            },
             "predictions": [row.describe() for row in self.predictions],
             "uninformative": self.uninformative,
             "compared": self.compared,
             "verdict": self.verdict,
+            "cautions": self.cautions,
             "needed": [answer._asdict() for answer in self.needed],
         }
 
@@ -197,7 +224,8 @@ def plan(
 
     How many records reach an rms error of 0.1?
 
-    >>> p = plan(error=0.1, k=4, epsilon=1.0, delta=0.0, domain=Ball(5.0))
+    >>> budget = {"epsilon": 1.0, "delta": 0.0, "domain": Ball(5.0)}
+    >>> p = plan(error=0.1, k=4, method="oneshot", **budget)
     >>> p.n, round(p.predictions[0].rms, 3)
     (1050, 0.1)
 
@@ -260,19 +288,22 @@ def plan_of(
     """
     p, space = planner, planner.space
     wanted = error is not None or power is not None
+    settled = p.settled(p.n, p.epsilon)
     same = ("statistic", "n", "k", "epsilon", "delta", "radius", "metric")
     return Plan(
         **{name: getattr(p, name) for name in same},
         domain=p.domain.describe(),
         distance=space.chart.distance,
         adjacency=str(p.adjacency),
-        method=str(p.will_run(p.n, p.epsilon)),
-        noise=str(p.shot(p.epsilon).noise) if p.is_mean else "gaussian",
+        method=str(settled.method),
+        noise=str(settled.budget.noise),
+        reason=settled.reason,
         one_shot=p.exact(),
-        adaptive=p.simulated(runs),
+        searches={str(noise): p.simulated(runs, noise) for noise in p.search_noises},
         known=p.away[1],
         reference=None if p.reference is None else p.reference.digest,
         unit=str(p.unit),
+        refused=p.refused,
         thresholds=p.thresholds,
         wanted_error=error,
         wanted_power=power,

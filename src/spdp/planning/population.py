@@ -47,6 +47,9 @@ class RepeatedStore(VectorStore):
     def rotated(self, axes: Array) -> "RepeatedStore":
         return RepeatedStore(self._store.rotated(axes), self._times)
 
+    def carried(self, W: Array) -> "RepeatedStore":
+        return RepeatedStore(self._store.carried(W), self._times)
+
     def pooled(self) -> "RepeatedStore":
         return RepeatedStore(self._store.pooled(), self._times)
 
@@ -159,7 +162,7 @@ class SyntheticRecords:
 
     def __init__(self, space: Space, rows: Rows, times: int) -> None:
         self.space, self.rows, self.times = space, rows, times
-        self.n = len(rows.Y) * times
+        self.n, self.rereadable = len(rows.Y) * times, True
         self._known: dict[str, Any] = {}
 
     def gather(self, key: int = 0) -> VectorStore:

@@ -21,8 +21,19 @@ POWER = "power"  # its name among the errors of a statistic
 Enough = Callable[[int, float, Population | None, Advance], bool]
 
 
+class Found(NamedTuple):
+    """The smallest number that is enough, if any, and whether an exact law says so."""
+
+    value: Any
+    exact: bool
+
+
 class Needed(NamedTuple):
-    """Records, and ε, that reach a wanted error or power; None where none does."""
+    """Records, and ε, that reach a wanted error or power; None where none does.
+
+    ``spread`` is None where the method that will run has an exact law: the answer is
+    then the same for all spreads.
+    """
 
     spread: float | None
     n: int | None
@@ -54,38 +65,50 @@ def needed(planner: Planner, error: float | None, power: float | None = None) ->
     """What reaches an error or power with the method that will run, for each spread.
 
     That is the number of records at the planner's ε, and ε at its number of records.
+    Spreads with one exact answer have it once.
     """
     enough = _enough(planner, error, power)
-    spreads = [None if made is None else made.spread for made in planner.kinds]
-    found = (_found(planner, enough, name) for name in SOUGHT)
-    return [Needed(*answer) for answer in zip(spreads, *found, strict=True)]
+    answers = zip(planner.kinds, *(_found(planner, enough, name) for name in SOUGHT), strict=True)
+    told = [
+        Needed(None if made is None or (n.exact and e.exact) else made.spread, n.value, e.value)
+        for made, n, e in answers
+    ]
+    return list(dict.fromkeys(told))
 
 
 def with_needed(planner: Planner, name: str, error: float | None, power: float | None) -> Planner:
     """The planner with the least "n" or "epsilon" that is enough for every spread."""
-    found = [x for x in _found(planner, _enough(planner, error, power), name) if x is not None]
-    if len(found) < len(planner.kinds):
+    found = [x.value for x in _found(planner, _enough(planner, error, power), name)]
+    if None in found:
         wanted = f"{named('error')} {error:g}" if power is None else f"{named('power')} {power:g}"
         other = named("n" if name == "epsilon" else "epsilon")
         raise ParameterError(f"no {named(name)} reaches {wanted} at this {other}")
     return replace(planner, **{name: max(found)})
 
 
-def _found(planner: Planner, enough: Enough, name: str) -> list[Any]:
+def _found(planner: Planner, enough: Enough, name: str) -> list[Found]:
     """Smallest "n" or "epsilon" that is enough, for each spread; None if none is."""
     (least, most), start = SOUGHT[name], getattr(planner, name)
     other = {"n": planner.n, "epsilon": planner.epsilon}
     shown: Callable[[float], Any] = ceil if name == "n" else _shown
     with track("looking for what is needed", None) as advance:
 
-        def found(made: Population | None) -> Any:
-            def reached(x: float) -> bool:
-                given = other | {name: ceil(x) if name == "n" else x}
-                return enough(int(given["n"]), given["epsilon"], made, advance)
+        def given(x: float) -> tuple[int, float]:
+            all_ = other | {name: ceil(x) if name == "n" else x}
+            return int(all_["n"]), all_["epsilon"]
 
+        def smallest(made: Population | None) -> float | None:
             ratio = EXACTLY if made is None else ABOUT
-            smallest = _smallest(reached, start, least, most, ratio)
-            return None if smallest is None else shown(smallest)
+            return _smallest(lambda x: enough(*given(x), made, advance), start, least, most, ratio)
+
+        def exact(x: float | None) -> bool:
+            return planner.is_mean and x is not None and planner.is_exact(*given(x))
+
+        def found(made: Population | None) -> Found:
+            x = smallest(made)
+            if made is not None and exact(x) and exact(sharp := smallest(None)):
+                x, made = sharp, None  # one shot runs there: its law needs no simulation
+            return Found(None if x is None else shown(x), made is None)
 
         return [found(made) for made in planner.kinds]
 

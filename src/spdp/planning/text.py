@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 WORTH_SAYING = 0.9  # a method is recommended if its error is below this share of another's
 
 
+REFUSED = (
+    "Uninformative wherever the data lie: the release is refused, unless it is asked for anyway."
+)
+
+
 class Row(NamedTuple):
     """What one method reaches, and whether it is the one that will run."""
 
@@ -54,30 +59,37 @@ def rows(made: "Plan") -> list[Row]:
     for noise, row in made.one_shot.items():
         runs = one_shot and noise == made.noise
         found.append(Row(f"one shot, {noise}", row.rms, row.bound, row.uninformative, runs))
-    for row in made.adaptive:
-        assert row.spread is not None  # what is simulated has one
-        kind = "adaptive" if made.one_shot else made.statistic
-        name = f"{kind}, spread {row.spread:.3g} ({row.spread / made.radius:.0%} of the radius)"
-        runs = adaptive or not made.one_shot
-        found.append(Row(name, row.rms, row.bound, row.uninformative, runs))
+    for noise, predicted in made.searches.items():
+        kind = f"adaptive, {noise}" if made.one_shot else made.statistic
+        runs = predicted is made.adaptive and (adaptive or not made.one_shot)
+        for row in predicted:
+            assert row.spread is not None  # what is simulated has one
+            name = f"{kind}, spread {row.spread:.3g} ({row.spread / made.radius:.0%} of the radius)"
+            found.append(Row(name, row.rms, row.bound, row.uninformative, runs))
     return found
 
 
 def notes(made: "Plan") -> list[str]:
     """What the numbers mean, one sentence each."""
     if not made.one_shot:
-        return [*_measures(made), made.verdict[0].upper() + made.verdict[1:] + "."]
+        return [*_measures(made), made.verdict[0].upper() + made.verdict[1:] + ".", *weak(made)]
     runs = "The adaptive method" if made.method == Method.ADAPTIVE else "One shot"
     known = "errors of one shot are exact, those of the adaptive method are simulated"
     known = known if made.adaptive else "its error's law is exact"
-    told = [f"{runs} will run (marked >); {known}."]
+    told = [f"{runs} will run (marked >): {made.reason}. {known[0].upper()}{known[1:]}."]
     worst = max(row.rms for row in made.predictions)
     gains = any(row.rms < WORTH_SAYING * worst for row in made.adaptive)
     if made.method == Method.ONESHOT and gains:
         told.append("If the data have such a small spread, the adaptive method would err less.")
     if made.uninformative:
         told.append(f"Uninformative: the budget is too small for so few {counted(made.unit)}.")
-    return [*told, made.compared[0].upper() + made.compared[1:] + "."]
+    return [*told, made.compared[0].upper() + made.compared[1:] + ".", *weak(made)]
+
+
+def weak(made: "Plan") -> list[str]:
+    """That the release will be refused, and what is weak about its guarantee."""
+    told = [REFUSED] if made.refused else []
+    return [*told, *(f"Caution: {caution}" for caution in made.cautions)]
 
 
 def _measures(made: "Plan") -> list[str]:
@@ -103,7 +115,7 @@ def _needed(answer: "Needed", made: "Plan") -> str:
     n = f"more than 2**32 {counted(made.unit)}"
     n = n if answer.n is None else f"{answer.n:,} {counted(made.unit)}"
     epsilon = "more than ε = 500" if answer.epsilon is None else f"ε = {answer.epsilon:g}"
-    about = "about " if made.adaptive else ""
+    about = "" if answer.spread is None else "about "
     error = made.wanted_error is not None
     wanted = f"rms error {made.wanted_error:g}" if error else f"power {made.wanted_power:g}"
     return f"{wanted}{spread} needs {about}{n} at this ε, or {epsilon} at this n"
@@ -139,7 +151,7 @@ def brief(made: "Plan") -> str:
         lines.append(made.verdict)
     elif made.uninformative:
         lines.append(f"uninformative: {made.compared}")
-    return "\n  ".join([*lines, *answers(made)]) + ">"
+    return "\n  ".join([*lines, *answers(made), *weak(made)]) + ">"
 
 
 def card_of(made: "Plan") -> str:
@@ -158,7 +170,7 @@ def page_of(made: "Plan", n_grid: "Array", errors: "dict[str, Array]") -> str:
         "plan.html.j2",
         heading=f"Plan of a private {made.statistic} of {made.k}×{made.k} matrices",
         subject=f"{title(made)}. Predicted from public numbers: no data were read.",
-        uninformative=made.uninformative,
+        alarm=made.uninformative or made.refused or made.cautions,
         notes=notes(made),
         answers=answers(made),
         columns=columns(made),

@@ -3,21 +3,22 @@ r"""The only door from exact to noisy.
 Every draw of noise is priced, paid for and logged here.
 
 *Claim.* All that an :class:`Account` answers is together μ-GDP, hence (ε, δ)-DP, or
-ε-DP with Laplace noise, for the adjacency it was opened for.
+ε-DP with Laplace noise (δ = 0), for the adjacency it was opened for.
 
-*Enforced.* (1) A Gaussian answer is the exact total plus OpenDP's discrete Gaussian of
+*Enforced.* (1) A Gaussian answer is the exact total plus an exact discrete Gaussian of
 parameter s, s² ≥ (Δ/μᵢ)² + 16 in exact rational arithmetic, with Δ the query's own
 sensitivity. (2) That very μᵢ is charged, before the draw, so that an interrupted one is
 spent; Σ μᵢ² ≤ μ² is kept in exact arithmetic, and a query that does not fit is not
-drawn. (3) Laplace noise has scale exactly Δ/ε, and answers once. (4) With a ledger, the
-price is committed before the first draw. (5) Nothing else in the package may import the
-samplers (the import contract). A seeded account is a simulation and says so.
+drawn. (3) Laplace noise has scale exactly Δ/εᵢ; that very εᵢ is charged, before the
+draw, and Σ εᵢ ≤ ε is kept in exact arithmetic. (4) With a ledger, the price of the
+whole release is committed before the first draw. (5) Nothing else in the package may
+import the samplers (the import contract). A seeded account is a simulation and says so.
 
 *Assumed.* Each query's sensitivity bounds the change of its exact total between
 adjacent datasets, as argued beside the query; the exact totals, and which query is
 asked next, depend on the data through nothing but earlier answers (the replay audit
-tests both); one thread uses an account; OpenDP's sampler and Arb's ball arithmetic are
-exact; time and memory are not observed.
+tests both); one thread uses an account; what the samplers assume, or OpenDP's where it
+is chosen; time and memory are not observed.
 
 *Therefore.* The continuous mechanism N(q, s0²·I) with s0 = Δ/μᵢ is μᵢ-GDP (theorem 2).
 Round z ~ N(q, s0²) at random to j ∈ ℤ with probability ∝ exp(−(j − z)²/2τ²), τ = 4. By
@@ -26,7 +27,21 @@ Poisson summation Σ_j exp(−(j − z)²/2τ²) is constant in z up to a factor
 s0² + τ²: the sampler is post-processing of the continuous mechanism but for
 η < d·10⁻¹³⁰, which calibrating to the next double below δ pays for. Adaptive
 composition of μᵢ-GDP answers is μ-GDP with μ² = Σ μᵢ² (Dong, Roth, Su 2022). And
-P(q) ∝ exp(−‖q‖/s) is ε-DP by the triangle inequality.
+P(q) ∝ exp(−‖q‖/s) is εᵢ-DP by the triangle inequality: its privacy loss never exceeds
+εᵢ. The loss of a transcript is the sum of its answers' losses, each given the answers
+before it, hence at most Σ εᵢ ≤ ε for every transcript, although later queries and their
+εᵢ depend on earlier answers: a privacy filter (Rogers, Roth, Ullman, Vadhan 2016).
+
+*Shares of several sites* (:mod:`spdp.federated`). Where h sites add up their totals,
+each draws a share of parameter s₁, s₁² ≥ (Δ/μᵢ)²/h + 16 and s₁ ≥ 16, so that their sum
+has the variance that the argument above needs. A sum of discrete Gaussians is nearly
+one (Kairouz, Liu, Steinke 2021): the log-probabilities of X₁ + … + X_h and of
+N_ℤ(0, h·s₁²) differ by at most η = 5·(h − 1)·exp(−π²s₁²) per coordinate. *Enforced:*
+s₁ ≥ 16, at most 256 rounds, at most 200 sites: η < 2⁻³⁶⁰⁰, and all rounds together add
+3·T·d·η·e^ε to δ, far less than the gap to the next double below it. Prices are chosen
+by whoever asks, from earlier answers; Σ μᵢ² ≤ μ² is then a valid filter, too (Smith,
+Thakurta 2022). A share is drawn for zeros and added modulo 2⁶⁴, as a share that
+saturates would be no function of the sum.
 """
 
 from collections.abc import Callable
@@ -47,13 +62,16 @@ from spdp.privacy.budget import Budget, sqrt_upward
 Seed = int | np.random.Generator | None
 
 ROUNDING_VARIANCE = 16  # τ² of the proof
-# above, scales are rounded up to whole numbers: OpenDP draws 5 % faster, for at most
-# 6e-8 more noise
+# above, scales are rounded up to whole numbers, for at most 6e-8 more noise: OpenDP,
+# where it is chosen, draws 5 % faster
 WHOLE_FROM = 2.0**24
 SQUARE_BITS = 2 * 1074  # no double has more binary places than half of these
 # beyond, noise would saturate int64: still private, but useless
 LARGEST_SCALE = 2.0**57
-NOTHING = 1e-9  # a share of μ² that is left over by rounding, not to be spent
+LARGEST_RADIUS = 2.0**61  # of Laplace noise, which is Gamma(d): its mean and some 60 sd
+NOTHING = 1e-9  # a share of the budget that is left over by rounding, not to be spent
+SMALLEST_SHARE = 16.0  # of the noise that one of several sites draws
+DISTRIBUTED = "distributed-gaussian"  # name of the noise of several sites
 NAMES = {Noise.GAUSSIAN: "tangent-gaussian", Noise.LAPLACE: "riemannian-laplace"}
 
 
@@ -71,8 +89,8 @@ class Asked(Protocol[T_co]):
     def sensitivity(self, adjacency: Adjacency) -> int:
         """Bound on the ℓ2 change of the exact total between neighbouring datasets."""
 
-    def estimate(self, answer: NDArray[np.float64], scale: float, n: float) -> T_co:
-        """The estimate from a noisy total over n records, in real units."""
+    def estimate(self, answer: NDArray[np.float64], sd: float, n: float) -> T_co:
+        """The estimate from a total over n records plus noise, in real units."""
 
 
 class Store(Protocol):
@@ -104,7 +122,7 @@ class Step(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
 
     step: str
     mu: float | None = None
-    epsilon: float | None = None  # of pure noise
+    epsilon: float | None = None  # of Laplace noise
     sensitivity: int
     scale: float
 
@@ -138,10 +156,29 @@ def lattice_scale(sensitivity: int, mu: float) -> float:
     return float(ceil(s)) if s > WHOLE_FROM else s
 
 
-def _squared(mu: float) -> int:
-    """μ² in units of 2⁻²¹⁴⁸, in which the square of every double is a whole number."""
-    top, bottom = mu.as_integer_ratio()
-    return (top * top << SQUARE_BITS) // (bottom * bottom)
+def _exact(price: float, power: int) -> int:
+    """μ² or ε in units of 2⁻²¹⁴⁸, in which that of every double is a whole number."""
+    top, bottom = price.as_integer_ratio()
+    return int((top**power << SQUARE_BITS) // bottom**power)
+
+
+@lru_cache(maxsize=1024)
+def share_scale(sensitivity: int, mu: float, honest: int) -> float:
+    """Smallest double s with s² ≥ (Δ/μ)²/honest + 16, at least 16; whole if large."""
+    square = (Fraction(sensitivity) / Fraction(mu)) ** 2 / honest
+    try:
+        s = max(sqrt_upward(square + ROUNDING_VARIANCE), SMALLEST_SHARE)
+    except OverflowError:
+        raise _too_small() from None
+    return float(ceil(s)) if s > WHOLE_FROM else s
+
+
+def distributed_scale(sensitivity: int, mu: float, sites: int, colluding: int) -> float:
+    """Scale of the noise of all sites together, all but some of which are honest."""
+    scale = sqrt(sites) * share_scale(sensitivity, mu, sites - colluding)
+    if scale > LARGEST_SCALE:
+        raise _too_small()
+    return scale
 
 
 @lru_cache(maxsize=1024)
@@ -219,15 +256,26 @@ class Account:
         self.budget, self.adjacency, self.unit = budget, adjacency, unit
         self.mechanism = mechanism or NAMES[budget.noise]
         self.random_state = random_state
+        self.before_payment: Callable[[int], None] | None = None  # may refuse, from n alone
         self.steps: list[Step] = []
         self._rng = None if random_state is None else np.random.default_rng(random_state)
+        self.sampler = noise.sampler(budget.noise, self._rng)
         self.ledger, self._label = ledger, label
         self._entry: int | None = None
         self._unpaid = ledger is not None  # until its price is committed, once
-        self.mu = budget.mu or 0.0  # in all; pure noise has none
-        self._total = _squared(self.mu) or 1
-        self._spent = 0  # of μ², as `_squared` counts; of pure noise, whether it was drawn
-        self.left = 1.0  # share of μ² not yet spent
+        self._power = 1 if budget.mu is None else 2  # what adds up: ε, or μ²
+        self._whole = budget.whole
+        self._total = _exact(self._whole, self._power) or 1
+        self._spent = 0  # as `_exact` counts
+        self.left = 1.0  # share of μ², or of ε, not yet spent
+
+    @property
+    def mu(self) -> float:
+        """μ of the whole budget; 0 with Laplace noise."""
+        return self.budget.mu or 0.0
+
+    spread = 1.0  # how many times the noise of one curator an answer has
+    trust: Any = msgspec.UNSET  # who trusted whom, where sites share the noise
 
     @cached_property
     def key(self) -> int:
@@ -237,33 +285,59 @@ class Account:
     def ask(
         self, query: Asked[T], store: Store, share: float = 1.0, subsampled: bool = False
     ) -> Answer[T]:
-        """A noisy answer to a query, for a share of μ², in real units.
+        """A noisy answer to a query, for a share of μ² or of ε, in real units.
 
         A query that the budget cannot pay is not asked. Records are read, and refused
         if they are invalid, before anything is paid.
         """
-        before, (mu, spent) = self._spent, self._afford(share)
+        before, (price, spent) = self._spent, self._afford(share)
         exact = store.total(query, subsampled)
         if self._spent != before:
             raise ParameterError("an account answers one query at a time")
         sensitivity = int(query.sensitivity(self.adjacency))  # NumPy's would overflow
-        scale: float | Fraction
-        if mu is None:
-            scale = self._laplace_scale(sensitivity, len(exact))
-        else:
-            scale = lattice_scale(sensitivity, mu)
-            if not self._spent and lattice_scale(sensitivity, self.mu) > LARGEST_SCALE:
-                raise _too_small()
+        scale = self._scale(sensitivity, price, len(exact))
+        if self.before_payment is not None and not self._spent:
+            self.before_payment(store.n)
         if self._unpaid:
-            self._commit(query, sensitivity, mu)
+            self._commit(query, sensitivity, price)
         self._spent, self.left = spent, (self._total - spent) / self._total  # before the draw
-        draw: Any = noise.laplace if mu is None else noise.gaussian
+        pure = self.budget.mu is None
+        draw: Any = noise.laplace if pure else noise.gaussian
         noisy = draw(exact, scale, self._rng).astype(np.float64)
-        scale, pure = float(scale), self.budget.epsilon if mu is None else None
-        step = Step(step=query.name, mu=mu, epsilon=pure, sensitivity=sensitivity, scale=scale)
-        self.steps.append(step)
-        estimate = query.estimate(noisy, scale, float(store.m if subsampled else store.n))
+        price_of = {"epsilon" if pure else "mu": price}
+        told = Step(step=query.name, sensitivity=sensitivity, scale=float(scale), **price_of)
+        self.steps.append(told)
+        sd = told.scale * (sqrt(len(exact) + 1.0) if pure else 1.0)
+        estimate = query.estimate(noisy, sd, float(store.m if subsampled else store.n))
         return Answer(estimate, self.steps, len(self.steps) - 1)
+
+    def affords(self, mu: float) -> bool:
+        """Whether Σ μᵢ² ≤ μ² still holds, exactly, after a step of this price."""
+        return 0 < mu <= self.mu and self._spent + _exact(mu, 2) <= self._total
+
+    def count(self, mu: float) -> None:
+        """Count a price that was paid for a step before: by an earlier process."""
+        if not self.affords(mu):
+            raise ParameterError("a release tried to spend more than its budget")
+        self._spent += _exact(mu, 2)
+        self.left = (self._total - self._spent) / self._total
+
+    def share_of(
+        self, query: Asked[Any], store: Store, mu: float, honest: int
+    ) -> NDArray[np.uint64]:
+        """A site's total and its share of the noise, modulo 2⁶⁴, for a price μᵢ.
+
+        ``honest`` is the number of sites whose shares together are enough for μᵢ. One
+        share alone is enough for μᵢ·√honest. The price is charged before the draw.
+        """
+        if self._rng is not None:
+            raise ParameterError("a site's share of the noise is never seeded")
+        scale = share_scale(int(query.sensitivity(self.adjacency)), mu, honest)
+        self.count(mu)
+        exact = np.ascontiguousarray(store.total(query), np.int64)
+        drawn = noise.gaussian(np.zeros(len(exact), np.int64), scale, None)
+        wrapped: NDArray[np.uint64] = exact.view(np.uint64) + drawn.view(np.uint64)
+        return wrapped
 
     def keep(self, value: Any, certificate: dict[str, Any]) -> None:
         """Store what was released with the ledger's entry.
@@ -278,45 +352,52 @@ class Account:
                 advice = "this release is the only copy: save it"
                 warn(f"{error}; {advice}", ReleaseNotStored)
 
-    def _afford(self, share: float) -> tuple[float | None, int]:
-        """μ of the next step, trimmed until Σ μᵢ² ≤ μ² holds exactly, and that sum.
+    def _afford(self, share: float) -> tuple[float, int]:
+        """Price of the next step, and what is then spent.
 
-        Pure noise has no μ, and spends the whole budget at once.
+        The price, μᵢ or εᵢ, is trimmed until Σ μᵢ² ≤ μ², or Σ εᵢ ≤ ε, holds exactly.
         """
-        whole = self.budget.mu
-        if not self._spent and (whole is None or share >= 1.0):
+        whole = self._whole
+        if not self._spent and share >= 1.0:
             return whole, self._total
-        mu, trim = self.mu * sqrt(max(0.0, min(share, self.left))), 2.0**-53
-        while mu > 0 and _squared(mu) + self._spent > self._total:
-            mu, trim = max(0.0, min(nextafter(mu, 0.0), mu * (1 - trim))), 2 * trim
-        if self.left < NOTHING or not mu > 0:
+        part, trim = max(0.0, min(share, self.left)), 2.0**-53
+        price = whole * (part if self._power == 1 else sqrt(part))
+        while price > 0 and _exact(price, self._power) + self._spent > self._total:
+            price, trim = max(0.0, min(nextafter(price, 0.0), price * (1 - trim))), 2 * trim
+        if self.left < NOTHING or not price > 0:
             raise ParameterError("a release tried to spend more than its budget")
-        return mu, self._spent + _squared(mu)
+        return price, self._spent + _exact(price, self._power)
 
-    def _laplace_scale(self, sensitivity: int, d: int) -> Fraction:
-        scale = laplace_scale_exact(sensitivity, self.budget.epsilon)
-        if scale * (d + 60 * sqrt(d)) > 2.0**61:  # the radius is Gamma(d): some 60 sd
+    def _scale(self, sensitivity: int, price: float, d: int) -> float | Fraction:
+        """Scale of the noise; too small a budget is refused before payment."""
+        if self.budget.mu is None:
+            scale = laplace_scale_exact(sensitivity, price)
+            if scale * (d + 60 * sqrt(d)) > LARGEST_RADIUS:
+                raise _too_small()
+            if scale < d:  # a draw may take long
+                noise.check_scale(d, scale)
+            return scale
+        if not self._spent and lattice_scale(sensitivity, self._whole) > LARGEST_SCALE:
             raise _too_small()
-        noise.check_scale(d, scale)
-        return scale
+        return lattice_scale(sensitivity, price)
 
-    def _commit(self, query: Asked[Any], sensitivity: int, mu: float | None) -> None:
+    def _commit(self, query: Asked[Any], sensitivity: int, price: float) -> None:
         """Charge the ledger for the whole release.
 
         A release of one answer has a price of its own under the ledger's replace-one;
         for one of several, a replacement is a removal and an addition.
         """
         assert self.ledger is not None
-        own = self.mu or self.budget.epsilon
-        if mu == self.budget.mu:
+        own, pure = self._whole, self.budget.mu is None
+        if price == own:
             cost = _for_ledger(own, query, sensitivity)
         else:
             cost = own * (1.0 if self.adjacency is Adjacency.REPLACE_ONE else 2.0)
         self._entry = self.ledger.spend(
             mechanism=self.mechanism,
             label=self._label,
-            mu=None if mu is None else cost,
-            pure=cost if mu is None else None,
+            mu=None if pure else cost,
+            pure=cost if pure else None,
             delta=self.budget.delta,
             factor=max(1.0, cost / own),
             unit=None if self.unit is None else self.unit.value,

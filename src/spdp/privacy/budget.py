@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +33,27 @@ class Budget:
     calibration: str
     mu: float | None
 
+    @cached_property
+    def whole(self) -> float:
+        """What all answers may cost together: μ, of which squares add up, or ε."""
+        return self.epsilon if self.mu is None else self.mu
+
+    def sd(self, share: float, d: int) -> float:
+        """Standard deviation of each of d noisy numbers, over their sensitivity.
+
+        ``share`` is the share of the budget, μ² or ε, that the answer costs. The radius
+        of the ℓ2 Laplace law is Gamma(d), so that a coordinate has variance d + 1.
+        """
+        if self.mu is None:
+            return math.sqrt(d + 1.0) / (share * self.epsilon)
+        return 1.0 / (self.mu * math.sqrt(share))
+
+    def share(self, sd: float, d: int) -> float:
+        """The share at which :meth:`sd` is ``sd``."""
+        if self.mu is None:
+            return math.sqrt(d + 1.0) / (sd * self.epsilon)
+        return 1.0 / (self.mu * sd) ** 2
+
     @classmethod
     def gaussian(cls, epsilon: float, delta: float, calibration: str = "analytic") -> "Budget":
         """Budget of Gaussian noise; ``calibration`` is "analytic" or "classical"."""
@@ -40,10 +62,15 @@ class Budget:
     @classmethod
     def pure(cls, epsilon: float) -> "Budget":
         """Budget of Laplace noise: pure differential privacy."""
-        e = _sensible(positive("epsilon", epsilon))
-        if e > LARGEST_PURE:
-            raise ParameterError(f"{named('epsilon')} must be ≤ {LARGEST_PURE:g}, got {epsilon!r}")
-        return cls(Noise.LAPLACE, e, 0.0, "laplace", None)
+        return _pure(epsilon)
+
+
+@remembered
+def _pure(epsilon: float) -> Budget:
+    e = _sensible(positive("epsilon", epsilon))
+    if e > LARGEST_PURE:
+        raise ParameterError(f"{named('epsilon')} must be ≤ {LARGEST_PURE:g}, got {epsilon!r}")
+    return Budget(Noise.LAPLACE, e, 0.0, "laplace", None)
 
 
 @remembered

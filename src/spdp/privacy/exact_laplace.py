@@ -38,9 +38,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
 from flint import arb, ctx, fmpz
 
 from spdp.errors import ParameterError
+from spdp.kernels.arrays import Ints
 
 # Bits read beyond those of the noise itself. With 16, at most about one draw in 300 has
 # to append more; the outcome would be the same with any other number.
@@ -49,8 +51,15 @@ GUARD_BITS = 16
 # A draw takes at most exp(sqrt(d)/s) proposals on average: at this limit e^7 = 1,100.
 LARGEST_SQRT_D_OVER_SCALE = 7
 
+LIMIT = (1 << 63) - 1
 HALF = arb(0.5)
 PLUS_MINUS_ONE = arb(0, 1)
+
+
+def laplace(total: Ints, scale: Fraction) -> Ints:
+    """``total`` plus one draw; sums saturate at the ends of int64."""
+    sums = [int(t) + q for t, q in zip(total, laplace_vector(len(total), scale), strict=True)]
+    return np.array([min(max(s, -LIMIT), LIMIT) for s in sums], np.int64)
 
 
 def laplace_vector(d: int, scale: Fraction) -> list[int]:

@@ -1,53 +1,79 @@
-"""The samplers. Only :mod:`spdp.privacy.account` may call them."""
+"""The samplers. Only :mod:`spdp.privacy.account` may call them.
 
-import ctypes
+Gaussian noise is drawn by :mod:`spdp.privacy.strips`, or with ``SPDP_SAMPLER=opendp``
+by OpenDP (extra ``opendp``). The law is the same, and a certificate says who drew.
+"""
+
+import os
 import secrets
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from importlib.metadata import version
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spdp.kernels import threads
+from spdp.errors import ParameterError, need
 from spdp.kernels.arrays import Ints
+from spdp.options import Noise
+from spdp.privacy import exact_laplace, laplace_mixture, strips
 from spdp.privacy.exact_laplace import check_scale as check_scale
-from spdp.privacy.exact_laplace import laplace_vector
 
 Generator = np.random.Generator | None
 
-LIMIT = (1 << 63) - 1
-FEW = 64  # fewest coordinates of a piece but the last: a millisecond's work
+SAMPLERS = ("strips", "opendp")
+MIXTURE_FROM = 32  # dimension from which the mixture is the faster Laplace sampler
+SIMULATION = "simulation"
+
+
+def sampler(law: Noise, rng: Generator) -> str:
+    """What draws the noise, as certificates name it.
+
+    A choice that cannot be had is an error here, before anything is paid.
+    """
+    if rng is not None:
+        return SIMULATION
+    if law is Noise.LAPLACE:
+        return "laplace-1"
+    if _chosen() == "opendp":
+        need("opendp", "opendp", "SPDP_SAMPLER=opendp", "OpenDP")
+        _check_opendp()
+        return f"opendp-{version('opendp')}"
+    return strips.NAME
+
+
+@lru_cache(maxsize=1)  # one choice for a process: certificates state it
+def _chosen() -> str:
+    choice = os.environ.get("SPDP_SAMPLER") or SAMPLERS[0]
+    if choice not in SAMPLERS:
+        raise ParameterError(f"SPDP_SAMPLER must be 'strips' or 'opendp', got {choice!r}")
+    return choice
 
 
 def gaussian(total: Ints, scale: float, rng: Generator) -> Ints:
     """``total`` plus discrete Gaussian noise, P(N = q) ∝ exp(−‖q‖²/2·scale²).
 
-    OpenDP's exact sampler on operating-system entropy, or a seeded simulation that is
-    not private. The sum itself goes through OpenDP, which saturates at the ends of
-    int64 after adding noise: post-processing. Long vectors are shared among threads,
-    which take pieces until there are none: the law is that of independent coordinates,
-    whoever draws them.
+    Exact, on operating-system entropy, or a seeded simulation that is not private. The
+    sum saturates at the ends of int64 after noise is added: post-processing.
     """
     if rng is not None:
         return _simulated(total, rng.standard_normal(total.shape) * scale)
-    add_noise = _opendp_gaussian(scale)
-    if len(total) < 2 * FEW or threads() < 2:
-        return add_noise(total)
-    with ThreadPoolExecutor(threads()) as pool:  # ctypes releases the GIL meanwhile
-        return np.concatenate(list(pool.map(add_noise, _pieces(total, threads()))))
+    if _chosen() == "opendp":
+        return _opendp_gaussian(scale)(total)
+    return strips.gaussian(total, scale)
 
 
-def _pieces(total: Ints, sharers: int) -> list[Ints]:
-    """Smaller and smaller pieces: few calls, and threads end at about the same time."""
-    pieces = []
-    while len(total):
-        size = max(FEW, len(total) // (2 * sharers))
-        pieces.append(total[:size])
-        total = total[size:]
-    return pieces
+@lru_cache(maxsize=1)
+def _check_opendp() -> None:
+    """Draw once: an OpenDP that is broken or too old is one error, before payment."""
+    try:
+        _opendp_gaussian(1.0)(np.zeros(1, np.int64))
+    except Exception as error:
+        raise ParameterError(
+            f"SPDP_SAMPLER=opendp: OpenDP does not draw ({type(error).__name__}: {error}); install "
+            "a newer one with: pip install 'spdp[opendp]'"
+        ) from None
 
 
 @lru_cache(maxsize=64)
@@ -60,76 +86,22 @@ def _opendp_gaussian(scale: float) -> Callable[[Ints], Ints]:
     enable_features("contrib")
     space = vector_domain(atom_domain(T="i64")), l2_distance(T="f64")
     measurement = make_gaussian(*space, scale=scale)
-    if _library() is None:
-        return lambda total: np.array(measurement(total.tolist()), np.int64)
-    return lambda total: _invoke(measurement, total)
-
-
-@lru_cache(maxsize=1)
-def _library() -> Any:
-    """OpenDP's C functions for one invocation; None if the library lacks any."""
-    try:
-        from opendp import _lib
-
-        def function(name: str, *arguments: Any) -> Any:
-            kind = ctypes.CFUNCTYPE(_lib.FfiResult, *arguments)
-            return kind((f"opendp_{name}", _lib.lib))
-
-        address = ctypes.c_void_p
-        return (
-            _lib,
-            function("data__slice_as_object", address, ctypes.c_char_p),
-            function("core__measurement_invoke", address, address),
-            function("data__object_as_slice", address),
-            function("data__slice_free", address),
-            function("data__object_free", address),
-        )
-    except (ImportError, AttributeError):
-        return None
-
-
-def _invoke(measurement: Any, total: Ints) -> Ints:
-    """A measurement's answer, with vectors passed as they lie in memory.
-
-    The same calls as ``measurement(total.tolist())`` makes, without an object and
-    checks in Python for each coordinate.
-    """
-    lib, load, invoke, unload, free_slice, free = _library()
-
-    def address(result: Any) -> int:
-        failed = result.tag != 0
-        return int(lib.unwrap(result, ctypes.c_void_p) if failed else result.payload.Ok)
-
-    given = np.ascontiguousarray(total, np.int64)
-    piece = lib.FfiSlice(given.ctypes.data, len(given))
-    record = address(load(ctypes.addressof(piece), b"Vec<i64>"))
-    try:
-        answer = address(invoke(ctypes.addressof(measurement.contents), record))
-    finally:
-        free(record)
-    try:
-        found = address(unload(answer))
-        content = lib.FfiSlice.from_address(found)
-        drawn = np.frombuffer(ctypes.string_at(content.ptr, 8 * content.len), np.int64)
-        free_slice(found)
-        return drawn
-    finally:
-        free(answer)
+    return lambda total: np.array(measurement(total.tolist()), np.int64)
 
 
 def laplace(total: Ints, scale: Fraction, rng: Generator) -> Ints:
     """``total`` plus discrete ℓ2 Laplace noise, P(N = q) ∝ exp(−‖q‖/scale).
 
-    Exact (:mod:`spdp.privacy.exact_laplace`) on operating-system entropy, or a seeded
-    simulation that is not private. Saturates at the ends of int64 after adding noise.
+    Exact, on operating-system entropy (:mod:`spdp.privacy.exact_laplace` in few
+    dimensions, :mod:`spdp.privacy.laplace_mixture` in many), or a seeded simulation
+    that is not private. Saturates at the ends of int64 after adding noise.
     """
     if rng is not None:
         direction = rng.standard_normal(len(total))
         radius = float(rng.gamma(len(total), float(scale)))
         return _simulated(total, direction * (radius / np.sqrt(direction @ direction)))
-    noise = laplace_vector(len(total), scale)
-    sums = [int(t) + q for t, q in zip(total, noise, strict=True)]
-    return np.array([min(max(s, -LIMIT), LIMIT) for s in sums], np.int64)
+    draw = exact_laplace.laplace if len(total) < MIXTURE_FROM else laplace_mixture.laplace
+    return draw(total, scale)
 
 
 def key(rng: Generator) -> int:

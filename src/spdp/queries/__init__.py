@@ -86,5 +86,5 @@ class Query(ABC, Generic[T]):
         """Bound on the ℓ2 change of the total between neighbouring datasets."""
 
     @abstractmethod
-    def estimate(self, answer: Array, scale: float, n: float) -> T:
-        """The estimate from an answer, a total over n records plus noise of a scale."""
+    def estimate(self, answer: Array, sd: float, n: float) -> T:
+        """The estimate from an answer: a total over n records plus noise of this sd."""

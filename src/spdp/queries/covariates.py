@@ -52,9 +52,9 @@ class CovariateSum(Query[Estimate]):
     def sensitivity(self, adjacency: Adjacency) -> int:
         return self.asked.sensitivity(adjacency)
 
-    def estimate(self, answer: Array, scale: float, n: float) -> Estimate:
+    def estimate(self, answer: Array, sd: float, n: float) -> Estimate:
         """The estimate of the query asked."""
-        return self.asked.estimate(answer, scale, n)
+        return self.asked.estimate(answer, sd, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +150,7 @@ class CrossSum(Query["CrossMoments"]):
         alone = (1 + p) * norm + p * (first**2 + square**2) + p * (p - 1) // 2 * mixed**2
         return replaced if adjacency is REPLACE else root_upward(alone)
 
-    def estimate(self, answer: Array, scale: float, n: float) -> "CrossMoments":
+    def estimate(self, answer: Array, sd: float, n: float) -> "CrossMoments":
         """Means of f fᵀ and of f uᵀ, the latter in the metric's distance."""
         p, d = self.p, self.trend.coefficients.shape[1]
         first, square, mixed = self.weights
@@ -162,7 +162,7 @@ class CrossSum(Query["CrossMoments"]):
             i, j = np.triu_indices(p, 1)
             G[1 + i, 1 + j] = G[1 + j, 1 + i] = last[2 * p :] / mixed
         cross = answer[: (1 + p) * d].reshape(1 + p, d) * unit
-        return CrossMoments(G, cross, scale / (square * n), scale * unit)
+        return CrossMoments(G, cross, sd / (square * n), sd * unit)
 
 
 class CrossMoments(NamedTuple):

@@ -127,11 +127,11 @@ class CorrelationSum(Query[Estimate]):
         one = ON_DIAGONAL * PRODUCT_NORM**2
         return root_upward(2 * one**2) if adjacency is REPLACE else one
 
-    def estimate(self, answer: Array, scale: float, n: float) -> Estimate:
+    def estimate(self, answer: Array, sd: float, n: float) -> Estimate:
         """The mean of zzᵀ; ``sd`` is that of an entry on the diagonal."""
         unit = (self.radius / PRODUCT_NORM) ** 2 / n
         C = unpacked(answer, len(self.frame.center)) * unit
-        return Estimate(C, scale / ON_DIAGONAL * unit, Count(n))
+        return Estimate(C, sd / ON_DIAGONAL * unit, Count(n))
 
 
 # --- squared lengths
@@ -192,14 +192,14 @@ class SquaredNormSum(Query[SquaredNorms]):
         alone = root_upward((OF**2 + WEIGHT**2) * (RECORD_NORM // OF) ** 2 + self.weight**2)
         return 2 * RECORD_NORM + 3 if adjacency is REPLACE else alone
 
-    def estimate(self, answer: Array, scale: float, n: float) -> SquaredNorms:
+    def estimate(self, answer: Array, sd: float, n: float) -> SquaredNorms:
         """Means over n records, or over the noisy count."""
         d, count = len(self.frame.center), Count(n)
         if self.weight:
-            count = Count.noisy(float(answer[-1]) / self.weight, scale / self.weight)
+            count = Count.noisy(float(answer[-1]) / self.weight, sd / self.weight)
         one, square = self.units(count.value)
         mean, squares = answer[:d] * one, float(answer[d] * square)
-        return SquaredNorms(mean, squares, scale * one, scale * square, count)
+        return SquaredNorms(mean, squares, sd * one, sd * square, count)
 
     def units(self, n: float) -> tuple[float, float]:
         """What one unit of the total is in each of the two means."""
@@ -373,7 +373,7 @@ class MomentSum(Query[Moments]):
         own += self.classes * (1 + self.d)
         return 2 * (root_upward(own) + self.classes * root_upward(shared))
 
-    def estimate(self, answer: Array, scale: float, n: float) -> Moments:
+    def estimate(self, answer: Array, sd: float, n: float) -> Moments:
         """Sums, not means: each class is divided by its own count."""
         split = self.classes * (1 + self.d)
         own = answer[:split].reshape(self.classes, 1 + self.d)
@@ -383,9 +383,9 @@ class MomentSum(Query[Moments]):
             own[:, 0] / self.weight,
             own[:, 1:] * np.reshape(unit, (-1, 1)),
             self._matrices(second * np.reshape(square, (-1, 1))),
-            scale / self.weight,
-            scale * unit,
-            scale * square / ON_DIAGONAL,
+            sd / self.weight,
+            sd * unit,
+            sd * square / ON_DIAGONAL,
         )
 
     def _matrices(self, values: Array) -> Array:

@@ -21,6 +21,7 @@ from spdp.queries import REPLACE, WHOLE, Estimate, Query, Rows, root_upward, tow
 COUNT_UNIT = 1 << 20  # what one record adds to a count
 POINT = 2.0**-30  # of ``near``: closer to the centre, a direction is shorter than 1
 NEARNESS = 2 * RECORD_NORM // 5  # weight of how near a record is
+SMALLEST_BIAS = 1e-9  # of a reach: nothing is clipped where the reach is the half axis
 
 
 @lru_cache(maxsize=64)
@@ -96,14 +97,14 @@ class VectorSum(Query[Estimate]):
             return 2 * RECORD_NORM
         return root_upward(RECORD_NORM**2 + self.weight**2)
 
-    def estimate(self, answer: Array, scale: float, n: float) -> Estimate:
+    def estimate(self, answer: Array, sd: float, n: float) -> Estimate:
         """The mean of z, over n or over the noisy count."""
         count = Count(n)
         if self.weight:
             answer, number = answer[:-1], float(answer[-1])
-            count = Count.noisy(number / self.weight, scale / self.weight)
+            count = Count.noisy(number / self.weight, sd / self.weight)
         unit = self.radius / RECORD_NORM / count.value
-        return Estimate(answer * unit, scale * unit, count)
+        return Estimate(answer * unit, sd * unit, count)
 
     @property
     def step(self) -> float:
@@ -187,10 +188,10 @@ class Scaled(Query[Estimate]):
     def unit(self, n: float) -> Any:
         """The estimate's change per unit of the total, over n records."""
 
-    def estimate(self, answer: Array, scale: float, n: float) -> Estimate:
+    def estimate(self, answer: Array, sd: float, n: float) -> Estimate:
         """The answer in its units."""
         unit = self.unit(n)
-        return Estimate(answer * unit, scale * unit, Count(n))
+        return Estimate(answer * unit, sd * unit, Count(n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,12 +228,12 @@ class Distances(Query[Estimate]):
     def sensitivity(self, adjacency: Adjacency) -> int:
         return RECORD_NORM
 
-    def estimate(self, answer: Array, scale: float, n: float) -> Estimate:
+    def estimate(self, answer: Array, sd: float, n: float) -> Estimate:
         """The mean distance, at least the sd of its noise and at most the cap."""
         unit = self.cap / RECORD_NORM / n
-        sd = scale * unit
-        distance = min(max(float(answer[0]) * unit, sd, 1e-9 * self.cap), self.cap)
-        return Estimate(np.array([distance]), sd, Count(n))
+        least = max(sd * unit, 1e-9 * self.cap)
+        distance = min(max(float(answer[0]) * unit, least), self.cap)
+        return Estimate(np.array([distance]), sd * unit, Count(n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,6 +282,27 @@ class Histogram(Scaled):
 
 
 @dataclass(frozen=True, eq=False)
+class RecordCount(Scaled):
+    """The number of records, or of persons, where it is private.
+
+    A row adds its share of a unit of 2²⁰, and a person's shares add up to at most one:
+    adding or removing a person moves the count by at most a unit, and so does replacing
+    one, whose shares may be rounded down differently.
+    """
+
+    def total(self, rows: Rows, kernels: Kernels) -> Ints:
+        if rows.share is None:
+            return np.array([COUNT_UNIT * len(rows.Y)], np.int64)
+        return np.array([(rows.share * (COUNT_UNIT // WHOLE)).sum()], np.int64)
+
+    def sensitivity(self, adjacency: Adjacency) -> int:
+        return COUNT_UNIT
+
+    def unit(self, n: float) -> float:
+        return 1.0 / COUNT_UNIT
+
+
+@dataclass(frozen=True, eq=False)
 class EdgeCount(Query[Estimate]):
     """The number of records at the edge of the domain, where clipping puts them.
 
@@ -298,10 +320,10 @@ class EdgeCount(Query[Estimate]):
     def sensitivity(self, adjacency: Adjacency) -> int:
         return COUNT_UNIT
 
-    def estimate(self, answer: Array, scale: float, n: float) -> Estimate:
+    def estimate(self, answer: Array, sd: float, n: float) -> Estimate:
         """Their share of n records."""
         share = np.clip(answer / (COUNT_UNIT * n), 0.0, 1.0)
-        return Estimate(share, scale / COUNT_UNIT / n, Count(n))
+        return Estimate(share, sd / COUNT_UNIT / n, Count(n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,10 +368,13 @@ class ClippingBias(Scaled):
     With ρ = ‖y − c‖ and f = min(1, radius/‖z‖), clipping in the frame moves y by
     (1 − f)ρ toward c. For each reach x the sum of min(ρ, x) − fρ is taken, which is how
     far the clip moves records that were first clipped to within x of c (x is at least
-    the longest half axis, so it is never negative). With a power of 2 it is the sum of
-    min(ρ, x)² − (fρ)², what clipping takes off their squares. Steps are x/weight, or
-    x²/weight, rounded up. Coordinate j of a record's integers lies in [0, weight_j], so
-    two records differ by at most √Σ weight_j² ≤ 2³⁰.
+    the longest half axis, so it is never negative). What is clipped ends on the
+    ellipsoid, fρ is at least its shortest half axis a: so it is at most x − a. With a
+    power of 2 it is the sum of min(ρ, x)² − (fρ)², what clipping takes off their
+    squares, at most x² − a². Steps are that largest value over weight, rounded up.
+
+    *Enforced.* Coordinate j of a record's integers lies in [0, weight_j], whatever the
+    record. *Therefore* two records differ by at most √Σ weight_j² ≤ 2³⁰.
     """
 
     frame: Frame
@@ -362,9 +387,18 @@ class ClippingBias(Scaled):
         if sum(w * w for w in self.weights) > RECORD_NORM**2:
             raise ValueError("the weights of a clipping bias exceed a record's norm")
 
-    def _steps(self) -> list[tuple[float, int, int]]:
+    @property
+    def shortest(self) -> float:
+        """The ellipsoid's shortest half axis."""
+        return self.radius * float(self.frame.width.min())
+
+    def _steps(self) -> list[tuple[float, int, int, float]]:
+        """Reach, weight, power, and the largest value over reach^power."""
         powers = self.powers or (1,) * len(self.reaches)
-        return list(zip(self.reaches, self.weights, powers, strict=True))
+        return [
+            (x, weight, power, largest_bias(x, self.shortest, power) / x**power)
+            for x, weight, power in zip(self.reaches, self.weights, powers, strict=True)
+        ]
 
     def total(self, rows: Rows, kernels: Kernels) -> Ints:
         if whole := kernels.FUSED.get("clipping_bias"):
@@ -375,9 +409,9 @@ class ClippingBias(Scaled):
         rho = Frame.plain(self.frame.center).norms(rows.Y[clipped], kernels)
         inside = rho * (self.radius / norms[clipped])
         sums = []
-        for reach, weight, power in self._steps():
+        for reach, weight, power, most in self._steps():
             before, after = np.minimum(rho, reach) / reach, inside / reach
-            share = np.clip(before**power - after**power, 0.0, 1.0)
+            share = np.clip((before**power - after**power) / most, 0.0, 1.0)
             units = np.ceil(share * weight).astype(np.int64)
             sums.append(int(np.clip(units, 0, weight).sum()))
         return np.array(sums, np.int64)
@@ -386,7 +420,12 @@ class ClippingBias(Scaled):
         return RECORD_NORM
 
     def unit(self, n: float) -> Array:
-        return np.array([reach**power / weight / n for reach, weight, power in self._steps()])
+        return np.array([x**power * most / weight / n for x, weight, power, most in self._steps()])
+
+
+def largest_bias(reach: float, shortest: float, power: int) -> float:
+    """What clipping can take off one record (:class:`ClippingBias`); above 0."""
+    return max(reach**power - min(shortest, reach) ** power, SMALLEST_BIAS * reach**power)
 
 
 @dataclass(frozen=True, eq=False)

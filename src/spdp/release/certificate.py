@@ -1,7 +1,8 @@
 """The certificate of a release: one versioned, typed object, derived from facts.
 
 :class:`Facts` are public and released numbers that do not follow from others; a
-:class:`Certificate` has them and all that is derived from them (:func:`derive`).
+:class:`Certificate` has them and all that is derived from them
+(:func:`.declaration.derive`).
 
 *Enforced.* Facts come from an account, whose steps hold released values only, and from
 public numbers; no function of the records is among them. A seeded result is a
@@ -10,11 +11,9 @@ simulation and is certified as not private.
 
 import platform
 from datetime import UTC, datetime
-from fractions import Fraction
 from functools import cached_property, lru_cache
 from importlib import import_module
 from importlib.metadata import version
-from math import sqrt
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -24,19 +23,17 @@ from spdp.charts import Chart, chart_of
 from spdp.domain.base import Space
 from spdp.domain.sets import domain_of
 from spdp.error.bound import Bound, Count
-from spdp.error.laws import STATED, AnyLaw, quantiles
+from spdp.error.laws import AnyLaw
 from spdp.errors import DataError
 from spdp.kernels.base import RECORD_NORM
 from spdp.options import Adjacency, counted
-from spdp.privacy.budget import Budget, sqrt_upward
+from spdp.privacy.budget import Budget
 
 SCHEMA: Literal[4] = 4
-POPULATION = (
-    "the {distance} Fréchet mean of the population, each {unit} clipped to the domain; assumed: "
-    "{unit}s drawn independently, and enough of them for the normal limit"
-)
-CLEAR = 3.0  # standard deviations by which a share stands out from its noise
-NOT_COUNTED = "What clipping to the domain did to {unit}s outside it is not counted"
+# Standard deviations by which a share stands out from its noise, Gaussian or Laplace:
+# noise alone exceeds either once in 740 releases.
+CLEAR, CLEAR_LAPLACE = 3.0, 4.18
+COMPUTATIONAL = "X25519+ML-KEM-768, HKDF-SHA256, ChaCha20"
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -65,14 +62,41 @@ class OtherBound(
         return cls(at_95=at_95, at_99=at_99, parts=bound, estimand=estimand, reach=reach)
 
 
-@lru_cache(maxsize=1)
-def made_with() -> dict[str, str]:
-    """Versions of the software that makes a release."""
+class Trust(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who trusted whom: sites that share the noise, and mask what they answer.
+
+    The noise is enough if at most ``colluding`` sites pool what they know. If all
+    others of a site do, that site's own noise is left, and the stated ε.
+    """
+
+    model: Literal["distributed"] = "distributed"
+    study: str  # SHA-256
+    sites: Annotated[int, msgspec.Meta(ge=2, le=200)]
+    colluding: Positive
+    computational: str = COMPUTATIONAL  # what the guarantee rests on, besides noise
+    noise_per_site: float = 0.0  # scale of the last answer's noise, in lattice units
+    noise_factor: float = 0.0  # over the noise of one curator
+    epsilon_if_all_others_collude: float = 0.0
+
+    @classmethod
+    def of(cls, study: str, sites: int, colluding: int) -> "Trust":
+        """The facts; deriving a certificate adds what follows from them."""
+        return cls(study=study, sites=sites, colluding=colluding)
+
+    @property
+    def honest(self) -> int:
+        """Sites whose noise must be enough."""
+        return self.sites - self.colluding
+
+
+@lru_cache(maxsize=8)
+def made_with(sampler: str) -> dict[str, str]:
+    """Versions of what makes a release, and the sampler that drew its noise."""
     return {
         "spdp": version("spdp"),
         "numpy": np.__version__,
-        "opendp": version("opendp"),
         "python": platform.python_version(),
+        "sampler": sampler,
     }
 
 
@@ -112,7 +136,8 @@ class Facts(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=True)
     steps: list[Any]
     reference: str | None = None  # digest of the public reference that was offered
     seed: int | str | None = None
-    versions: dict[str, str] = msgspec.field(default_factory=made_with)
+    trust: Trust | msgspec.UnsetType = msgspec.UNSET  # absent where one curator has the data
+    versions: dict[str, str]
     created: str = msgspec.field(default_factory=now)
 
     @cached_property
@@ -128,38 +153,44 @@ class Facts(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=True)
         return Budget.gaussian(self.epsilon, self.delta, self.calibration)
 
     @cached_property
+    def _metric(self) -> Chart:
+        return chart_of(self.metric, self.reference_point, self.parts, curved=True)
+
+    @cached_property
     def chart(self) -> Chart:
-        return chart_of(self.metric, self.reference_point, self.parts)
+        """The chart of the metric, seen from where the domain is."""
+        return self._metric if self.domain is None else self.space.chart
 
     @cached_property
     def space(self) -> Space:
         """Chart and public domain."""
-        return Space.of(self.chart, domain_of(self.domain), self.k)
+        return Space.of(self._metric, domain_of(self.domain), self.k)
 
     @cached_property
     def d(self) -> int:
-        return self.chart.dimension(self.k)
+        """Dimension of the records' vectors; it does not ask for the domain."""
+        return self._metric.dimension(self.k)
 
-    @property
+    @cached_property
     def public(self) -> bool:
         """Whether the number of records is public."""
         return self.adjacency == Adjacency.REPLACE_ONE
 
-    @property
+    @cached_property
     def searched(self) -> bool:
         """Whether a private search came first."""
         return self.method == "adaptive"
 
-    @property
+    @cached_property
     def bound(self) -> Bound | None:
         return self.error_bound_parts
 
-    @property
+    @cached_property
     def within(self) -> Bound | None:
         other = self.error_bound_within
         return None if other is None else other.parts
 
-    @property
+    @cached_property
     def population(self) -> Bound | None:
         other = self.error_bound_population
         return None if other is None else other.parts
@@ -178,7 +209,7 @@ class Facts(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=True)
         except (LookupError, msgspec.ValidationError) as error:
             raise DataError(f"a step that this statistic does not know: {error}") from None
 
-    @property
+    @cached_property
     def last(self) -> Any:
         """The step whose answer is released."""
         return self.answers[-1]
@@ -237,10 +268,15 @@ class Certificate(Facts, kw_only=True, forbid_unknown_fields=True, dict=True):
     outside: Outside | None  # share of records at the domain's edge
 
     @property
+    def clear(self) -> float:
+        """Standard deviations by which a share stands out from this release's noise."""
+        return CLEAR if self.budget.mu is not None else CLEAR_LAPLACE
+
+    @property
     def clipped(self) -> str | None:
         """How many records lie at the domain's edge, in words, if any are seen."""
         out = self.outside
-        if out is None or out.share <= CLEAR * out.sd:
+        if out is None or out.share <= self.clear * out.sd:
             return None
         units = counted(self.unit)
         return f"about {out.share:.0%} of the {units} lie at its edge or were clipped to it"
@@ -254,7 +290,8 @@ class Certificate(Facts, kw_only=True, forbid_unknown_fields=True, dict=True):
             raise DataError(
                 f"its certificate has schema {content.get('schema')!r}; this spdp reads {SCHEMA}"
             )
-        missing = {field.encode_name for field in msgspec.structs.fields(cls)} - content.keys()
+        names = {field.encode_name for field in msgspec.structs.fields(cls)}
+        missing = names - content.keys() - {"trust"}
         if missing:
             raise DataError(f"its certificate lacks field {sorted(missing)[0]!r}")
         if None not in (content["squared_error_law"], content["error_bound_parts"]):
@@ -264,90 +301,3 @@ class Certificate(Facts, kw_only=True, forbid_unknown_fields=True, dict=True):
         except (msgspec.ValidationError, OverflowError, SystemError) as error:
             # msgspec before 0.22 raises SystemError for integers that no float64 holds
             raise DataError(f"its certificate cannot be read: {error}") from None
-
-
-def derive(facts: Facts) -> Certificate:
-    """The certificate of facts, with every field that follows from them."""
-    own = {name: getattr(facts, name) for name in Facts.__struct_fields__}
-    return Certificate(**own | derived(facts))
-
-
-def derived(facts: Facts) -> dict[str, Any]:
-    """The fields that follow from others."""
-    f, declaration = facts, facts.declaration
-    private, error = f.seed is None, _error(f)
-    statement = declaration.statement(f)
-    if error["error_bound"] is not None and f.domain is not None:
-        statement = f"{statement.rstrip('.')}. {NOT_COUNTED.format(unit=f.unit)}"
-    return {
-        "epsilon": f.budget.epsilon,
-        "delta": f.budget.delta,
-        "private": private,
-        "float_safe": private,
-        "mechanism": declaration.noise_name(f),
-        "mu": mu_spent(f),
-        "estimand": declaration.estimand(f),
-        "distance": declaration.distance(f),
-        "error_statement": statement,
-        "error_bound_within": _within(f),
-        "error_bound_population": _population(f),
-        "n_estimate": _n_estimate(f),
-        "arrays": declaration.shapes(f),
-        "sensitivity": declaration.sensitivity(f),
-        "sigma": f.noise_scale,
-        "lattice_step": f.unit_step,
-        "outside": _outside(f),
-        **error,
-    }
-
-
-def mu_spent(facts: Facts) -> float | None:
-    """√Σ μᵢ² of all steps, rounded up; None for Laplace noise."""
-    if facts.budget.mu is None:
-        return None
-    mus = [step.mu for step in facts.answers]
-    if None in mus:
-        raise DataError("a step of Gaussian noise has no price")
-    if len(mus) == 1:
-        return float(mus[0])
-    return sqrt_upward(sum((Fraction(mu) ** 2 for mu in mus), Fraction(0)))
-
-
-def _error(f: Facts) -> dict[str, Any]:
-    """What is stated of the error: a law or a bound made of parts, never both."""
-    law = None if f.bound is not None else f.declaration.law(f)
-    squares = None if law is None else quantiles(law)
-    bound = None if f.bound is None else f.bound.stated()
-    if squares is not None:
-        bound = {level: sqrt(squares[level]) for level in STATED}
-    return {
-        "error_bound": bound,
-        "expected_squared_error": None if law is None else law.mean(),
-        "squared_error_quantiles": squares,
-        "squared_error_law": law,
-    }
-
-
-def _within(f: Facts) -> OtherBound | None:
-    if f.within is None:
-        return None
-    return OtherBound.of(f.within, *f.declaration.within_target(f))
-
-
-def _population(f: Facts) -> OtherBound | None:
-    if f.population is None:
-        return None
-    return OtherBound.of(
-        f.population, POPULATION.format(distance=f.declaration.distance(f), unit=f.unit)
-    )
-
-
-def _n_estimate(f: Facts) -> float | None:
-    """The noisy number that sums were divided by, if it was not the public one."""
-    noisy = not f.public or f.noisy_count is not None
-    return f.count.value if f.method is not None and noisy else None
-
-
-def _outside(f: Facts) -> Outside | None:
-    edge = f.step("edge")
-    return None if edge is None else Outside(edge.share, edge.sd)

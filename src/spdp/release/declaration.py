@@ -1,26 +1,42 @@
 """What a statistic declares of its releases.
 
 What it releases, in which steps, what it estimates and what is known of its error.
-Certificates are derived from it (:func:`.certificate.derive`), verified by deriving
-them again (:mod:`.verify`), summarised in words (:mod:`.summary`) and drawn. Statistics
-are declared in :mod:`spdp.statistics`, which imports this package and is found by name.
+Certificates are derived from it (:func:`derive`), verified by deriving them again
+(:mod:`.verify`), summarised in words (:mod:`.summary`) and drawn. Statistics are
+declared in :mod:`spdp.statistics`, which imports this package and is found by name.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from math import sqrt
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from spdp.error.bound import Bound, Count
-from spdp.error.laws import AnyLaw
+from spdp.error.laws import STATED, AnyLaw, quantiles
+from spdp.error.worth import informative_from
 from spdp.errors import DataError, NotReleased
-from spdp.options import Unit
-from spdp.privacy.account import NAMES, Step
+from spdp.options import Noise, Unit
+from spdp.privacy.account import DISTRIBUTED, NAMES, Step, share_scale
+from spdp.privacy.budget import Budget, sqrt_upward
+from spdp.privacy.calibration import gaussian_epsilon, next_below
 from spdp.queries import Query
-from spdp.release.certificate import Facts, registry
+from spdp.release.certificate import (
+    COMPUTATIONAL,
+    Certificate,
+    Facts,
+    OtherBound,
+    Outside,
+    Trust,
+    registry,
+)
 from spdp.rendering.panels import Panel, everything
+
+if TYPE_CHECKING:
+    from spdp.release.verify import Arrays
 
 Values = Mapping[str, NDArray[Any]]
 
@@ -48,6 +64,12 @@ CLASS_PERSONS = (
 MOVED = (
     "the noise, and how far the value was moved to be a positive definite matrix of float64 numbers"
 )
+
+POPULATION = (
+    "the {distance} Fréchet mean of the population, each {unit} clipped to the domain; assumed: "
+    "{unit}s drawn independently, and enough of them for the normal limit"
+)
+NOT_COUNTED = "What clipping to the domain did to {unit}s outside it is not counted"
 
 
 class Check(NamedTuple):
@@ -91,6 +113,8 @@ class Declaration:
         Whether its bound counts how far float64 numbers moved the value.
     bounds_means : bool
         Whether its bound is on a mean, or several.
+    shrinks : tuple
+        Methods whose means are shrunk toward the domain's centre.
     stated : tuple
         Fields of certificates that it may fill and others may not.
     missing : tuple
@@ -116,7 +140,16 @@ class Declaration:
     bounds_means: ClassVar[bool] = False
     samples: ClassVar[bool] = False
     missing: ClassVar[tuple[str, ...]] = ()
+    shrinks: ClassVar[tuple[str, ...]] = ()
     stated: ClassVar[tuple[str, ...]] = ()
+
+    def informative_from(self, d: int, budget: Budget, method: str | None) -> float:
+        """The least public number of records that is not known to be too small.
+
+        See :mod:`spdp.error.worth`.
+        """
+        price, laplace = budget.mu or budget.epsilon, budget.noise is Noise.LAPLACE
+        return informative_from(d, price, laplace, method in self.shrinks)
 
     # --- derived fields
 
@@ -215,7 +248,7 @@ class Declaration:
         """Checks of inequalities, and of fields that do not follow from others."""
         yield from ()
 
-    def check_values(self, facts: Facts, values: Values) -> Iterator[Check]:
+    def check_values(self, facts: Facts, values: "Arrays") -> Iterator[Check]:
         """Checks of the released numbers."""
         yield from ()
 
@@ -275,3 +308,110 @@ class Sampled(NamedTuple):
 def functions(having: Callable[[Declaration], bool]) -> str:
     """Names of the functions of statistics that meet a condition, for a message."""
     return " or ".join(s.function for s in registry().every() if having(s))
+
+
+# --- deriving a certificate
+
+
+def derive(facts: Facts) -> Certificate:
+    """The certificate of facts, with every field that follows from them."""
+    own = {name: getattr(facts, name) for name in Facts.__struct_fields__}
+    return Certificate(**own | derived(facts))
+
+
+def derived(facts: Facts) -> dict[str, Any]:
+    """The fields that follow from others."""
+    f, declaration = facts, facts.declaration
+    private, error = f.seed is None, _error(f)
+    statement = declaration.statement(f)
+    if error["error_bound"] is not None and f.domain is not None:
+        statement = f"{statement.rstrip('.')}. {NOT_COUNTED.format(unit=f.unit)}"
+    return {
+        "epsilon": f.budget.epsilon,
+        "delta": f.budget.delta,
+        "private": private,
+        "float_safe": private,
+        "mechanism": DISTRIBUTED if f.trust else declaration.noise_name(f),
+        "mu": mu_spent(f),
+        "estimand": declaration.estimand(f),
+        "distance": declaration.distance(f),
+        "error_statement": statement,
+        "error_bound_within": _within(f),
+        "error_bound_population": _population(f),
+        "n_estimate": _n_estimate(f),
+        "arrays": declaration.shapes(f),
+        "sensitivity": declaration.sensitivity(f),
+        "sigma": f.noise_scale,
+        "lattice_step": f.unit_step,
+        "outside": _outside(f),
+        **error,
+        **({"trust": _trust(f, f.trust)} if f.trust else {}),
+    }
+
+
+def mu_spent(facts: Facts) -> float | None:
+    """√Σ μᵢ² of all steps, rounded up; None for Laplace noise."""
+    if facts.budget.mu is None:
+        return None
+    mus = [step.mu for step in facts.answers]
+    if None in mus:
+        raise DataError("a step of Gaussian noise has no price")
+    if len(mus) == 1:
+        return float(mus[0])
+    return sqrt_upward(sum((Fraction(mu) ** 2 for mu in mus), Fraction(0)))
+
+
+def _trust(f: Facts, trust: Trust) -> Trust:
+    """What follows from the number of sites, and of those that may collude."""
+    if not trust.colluding < trust.sites:
+        raise DataError("not all sites may collude")
+    if f.budget.mu is None:
+        raise DataError("noise of several sites is Gaussian")
+    alone = f.budget.mu * sqrt(trust.honest) * (1 + 1e-15)
+    return msgspec.structs.replace(
+        trust,
+        computational=COMPUTATIONAL,
+        noise_per_site=share_scale(f.last.sensitivity, f.last.mu, trust.honest),
+        noise_factor=sqrt(trust.sites / trust.honest),
+        epsilon_if_all_others_collude=gaussian_epsilon(next_below(f.budget.delta), alone),
+    )
+
+
+def _error(f: Facts) -> dict[str, Any]:
+    """What is stated of the error: a law or a bound made of parts, never both."""
+    law = None if f.bound is not None else f.declaration.law(f)
+    squares = None if law is None else quantiles(law)
+    bound = None if f.bound is None else f.bound.stated()
+    if squares is not None:
+        bound = {level: sqrt(squares[level]) for level in STATED}
+    return {
+        "error_bound": bound,
+        "expected_squared_error": None if law is None else law.mean(),
+        "squared_error_quantiles": squares,
+        "squared_error_law": law,
+    }
+
+
+def _within(f: Facts) -> OtherBound | None:
+    if f.within is None:
+        return None
+    return OtherBound.of(f.within, *f.declaration.within_target(f))
+
+
+def _population(f: Facts) -> OtherBound | None:
+    if f.population is None:
+        return None
+    return OtherBound.of(
+        f.population, POPULATION.format(distance=f.declaration.distance(f), unit=f.unit)
+    )
+
+
+def _n_estimate(f: Facts) -> float | None:
+    """The noisy number that sums were divided by, if it was not the public one."""
+    noisy = not f.public or f.noisy_count is not None
+    return f.count.value if f.method is not None and noisy else None
+
+
+def _outside(f: Facts) -> Outside | None:
+    edge = f.step("edge") if f.searched else None
+    return None if edge is None else Outside(edge.share, edge.sd)

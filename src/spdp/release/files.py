@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from spdp.errors import DataError, need, reason
 from spdp.release.declaration import Check
+from spdp.system import give_name, sync
 
 CERTIFICATE, REPORT = "certificate.json", "report.html"
 LONGEST_NAME = 100  # of an array: file systems have a limit
@@ -62,7 +63,7 @@ def read_array(folder: Path, name: str, shape: list[int], may_miss: bool = False
 def _link(draft: Path, file: Path) -> None:
     """Give a draft its name, unless a file of that name exists."""
     try:
-        os.link(draft, file)
+        give_name(draft, file)
     except FileExistsError:
         raise DataError(f"{file.parent}: holds a release already", ask="force") from None
 
@@ -79,10 +80,9 @@ def whole_file(file: Path, force: bool) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=file.absolute().parent, prefix=".partial-") as scratch:
         draft = Path(scratch) / file.name
         yield draft
-        with draft.open("rb") as written:
-            os.fsync(written.fileno())
+        sync(draft)
         try:
-            (os.replace if force else os.link)(draft, file)
+            (os.replace if force else give_name)(draft, file)
         except FileExistsError:
             raise DataError(f"{file}: exists already", ask="force") from None
 
@@ -98,10 +98,8 @@ def write_all(
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target, prefix=".partial-") as scratch:
         for name, data in files.items():
-            with (Path(scratch) / name).open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            (Path(scratch) / name).write_bytes(data)
+            sync(Path(scratch) / name)
         if force:
             (target / REPORT).unlink(missing_ok=True)  # it is about the former release
         for name in files:
@@ -167,10 +165,12 @@ def sign(seal: str, key: str | Path) -> dict[str, str]:
     }
 
 
-def check_signature(seal: str, signature: dict[str, str] | None, key: str | Path | None) -> Check:
+def check_signature(
+    seal: str, signature: dict[str, str] | None, key: str | Path | None
+) -> Check | None:
     """Whether a seal was signed by the owner of a public key (PEM file)."""
     if signature is None:
-        return Check("signature", key is None, "not signed")
+        return None if key is None else Check("signature", False, "not signed")
     public = None if key is None else _ed25519(key, private=False)
     ed25519 = _library()
     from cryptography.exceptions import InvalidSignature

@@ -16,10 +16,10 @@ from spdp.error.bound import Bound
 from spdp.errors import DataWarning, DomainMismatch, UninformativeRelease, warn
 from spdp.kernels import kernels_for
 from spdp.kernels.arrays import Array
-from spdp.options import counted
+from spdp.options import Adjacency, counted
 from spdp.privacy.account import Account
-from spdp.release.certificate import CLEAR, Certificate, Facts, OtherBound, derive
-from spdp.release.declaration import Declaration, Values
+from spdp.release.certificate import Certificate, Facts, made_with
+from spdp.release.declaration import Declaration, Values, derive
 from spdp.release.release import Release
 
 MANY = 0.1  # share from which to warn, beyond doubt
@@ -58,10 +58,14 @@ def publish(
         "unit": None if account.unit is None else account.unit.value,
         "steps": account.steps,
         "seed": seed,
+        "versions": made_with(account.sampler),
         "arrays": {name: list(array.shape) for name, array in values.items()},
+        "trust": account.trust,
         **facts,
     }
     known = {"declaration": declaration, "budget": budget, "answers": account.steps}
+    known |= {"last": account.steps[-1], "public": account.adjacency is Adjacency.REPLACE_ONE}
+    known["searched"] = facts.get("method") == "adaptive"
     if space is not None:
         chart = space.chart
         stated |= {"metric": chart.name, "k": space.k, "parts": chart.parts}
@@ -69,13 +73,12 @@ def publish(
         known |= {"space": space, "chart": chart, "d": len(space.region.center)}
     f = Facts(**stated)
     f.__dict__.update(known)  # so that it is not derived again
-    law = declaration.law(f) if shift and f.bound is None else None
+    law = declaration.law(f) if shift and f.error_bound_parts is None else None
     if law is not None:
         f.error_bound_parts = Bound.shifted(law, shift)
-    if within is not None:
-        f.error_bound_within = OtherBound.of(within, "")
-    if population is not None and f.bound is not None:
-        f.error_bound_population = OtherBound.of(population(f.bound), "")
+    bound = f.error_bound_parts
+    wider = None if population is None or bound is None else population(bound)
+    f.__dict__.update(bound=bound, within=within, population=wider)
     certificate = derive(f)
     certificate.__dict__.update(f.__dict__)
     release = Release(values, certificate)
@@ -98,18 +101,13 @@ def publish(
 # --- what a release warns of
 
 
-def clearly_outside(share: float, sd: float) -> bool:
-    """Whether many records lie at the domain's edge beyond doubt."""
-    return share - CLEAR * sd > MANY
-
-
 def domain_mismatch(c: Certificate, values: Values, vector: Array | None = None) -> str | None:
     """A warning if the domain clearly does not fit the records (or persons).
 
     ``vector`` is the vector of a released mean, if it is known.
     """
     many = "nearly all"
-    if c.outside is not None and clearly_outside(c.outside.share, c.outside.sd):
+    if c.outside is not None and c.outside.share - c.clear * c.outside.sd > MANY:
         many = f"about {c.outside.share:.0%} of the"
     elif not _at_far_edge(c, values, vector):
         return None
@@ -150,14 +148,32 @@ def free_distance(f: Facts) -> float | None:
 
 
 def uninformative(c: Certificate) -> str | None:
-    """A warning if the domain's centre, which needs no data, is as good an estimate."""
+    """A warning if the domain's centre, which needs no data, is as good an estimate.
+
+    By the bound on the error, or by public numbers alone (:mod:`spdp.error.worth`).
+    """
     bound = c.error_bound["95%"] if c.error_bound is not None else None
     if bound is None and c.error_bound_within is not None:
         bound = c.error_bound_within.at_95
     radius = None if bound is None else free_distance(c)
-    if bound is None or radius is None or bound < radius:
+    if bound is not None and radius is not None and bound >= radius:
+        near = f"within {radius:.4g} of {c.declaration.any_mean}"
+    elif known_uninformative(c):
+        near = "about as good, by public numbers alone"
+    else:
         return None
-    return (
-        f"UNINFORMATIVE: the domain's centre, which needs no data, is within {radius:.4g} of "
-        f"{c.declaration.any_mean}. More {counted(c.unit)} or a larger ε are needed (spdp plan)"
-    )
+    helps = f"More {counted(c.unit)} or a larger ε are needed (spdp plan)"
+    return f"UNINFORMATIVE: the domain's centre, which needs no data, is {near}. {helps}"
+
+
+def known_uninformative(f: Facts) -> bool:
+    """Whether public numbers alone say so.
+
+    Where the number of records is private, where nothing bounds the records, or where
+    a search was offered a public reference, they do not.
+    """
+    if f.n is None or f.domain is None or not f.public:
+        return False
+    if f.searched and f.reference is not None:
+        return False
+    return bool(f.n < f.declaration.informative_from(f.d, f.budget, f.method))

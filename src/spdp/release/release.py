@@ -250,15 +250,21 @@ class Release:
     def verify(self, public_key: str | os.PathLike[str] | None = None) -> list[Check]:
         """Recompute what the certificate states, and check its signature.
 
-        With ``public_key``, the PEM file of an Ed25519 key, the release must be signed
-        by its owner. :mod:`spdp.release.verify` says what this does not prove.
+        A release that is not signed has no check of a signature. With ``public_key``,
+        the PEM file of an Ed25519 key, it must be signed by the key's owner.
+        :mod:`spdp.release.verify` says what this does not prove.
         """
         from spdp.release.verify import checks
 
         seal = files.seal_of(self.values, self.certificate)
         key = None if public_key is None else Path(public_key)
         signed = files.check_signature(seal, self.__dict__["_signature"], key)
-        return [*checks(self.certificate, self.values), signed]
+        return [*checks(self.certificate, self.values), *([] if signed is None else [signed])]
+
+    @property
+    def signed(self) -> bool:
+        """Whether somebody signed the release; :meth:`verify` checks who."""
+        return self.__dict__["_signature"] is not None
 
     def __repr__(self) -> str:
         c = self.certificate
@@ -267,7 +273,16 @@ class Release:
         budget = f"epsilon={c['epsilon']}, delta={c['delta']}"
         clipped = Certificate.read(c).clipped
         edge = "" if clipped is None else f"; domain: {clipped}"
-        return f"<Release of {c['statistic']}, {size}, {kind}, {c['mechanism']}, {budget}{edge}>"
+        weak = "".join(f"; caution: {caution.rstrip('.')}" for caution in self.cautions)
+        what = f"{c['statistic']}, {size}, {kind}, {c['mechanism']}, {budget}"
+        return f"<Release of {what}{edge}{weak}>"
+
+    @property
+    def cautions(self) -> list[str]:
+        """What is weak about the guarantee: ε above 10, or δ above 1/n."""
+        from spdp.release.summary import Summary
+
+        return Summary(self.certificate).cautions
 
     def _repr_html_(self) -> str:
         from spdp.release.report import card_of

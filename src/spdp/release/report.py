@@ -52,8 +52,10 @@ def card_of(release: Release) -> str:
     top = max((float(np.abs(p.data).max()) for p in small), default=0.0) or 1.0
     maps = [shaded(p.data.tolist(), p.title, top) for p in small]
     mismatch = told.mismatch(release.values)
-    first = "" if mismatch is None else warning(f"The domain does not fit: {mismatch}")
-    return card(told.heading, told.rows(), *maps, first=first)
+    first = [] if told.uninformative is None else [f"{told.uninformative}."]
+    first += [] if mismatch is None else [f"The domain does not fit: {mismatch}"]
+    first += [f"Caution: {caution}" for caution in told.cautions]
+    return card(told.heading, told.rows(), *maps, first="".join(map(warning, first)))
 
 
 def html_report(

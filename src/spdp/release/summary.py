@@ -8,12 +8,12 @@ mechanism, the method or the steps.
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import groupby
-from math import exp, sqrt
+from math import ceil, exp, sqrt
 from typing import Any, NamedTuple
 
 from spdp.errors import ParameterError, named
 from spdp.options import counted
-from spdp.release.certificate import Certificate
+from spdp.release.certificate import Certificate, Trust
 from spdp.release.declaration import Values
 from spdp.release.publishing import domain_mismatch, free_distance, uninformative
 
@@ -36,6 +36,26 @@ CLAIM = (
 )
 # What a guarantee does not cover, although a reader may think so.
 LIMITS = {"voxel": "The voxels of one image are one person's: this does not protect a person."}
+
+
+LARGEST_EPSILON = 10.0  # from which on a guarantee limits hardly anything
+
+
+def cautions(epsilon: float, delta: float, n: int | None, unit: str | None) -> list[str]:
+    """What is weak about a guarantee, a sentence each; n where it is public."""
+    told, one = [], unit or "record"
+    if epsilon > LARGEST_EPSILON:
+        factor = exp(min(epsilon, LARGEST_EXPONENT))
+        told.append(
+            f"ε = {epsilon:g} is above {LARGEST_EPSILON:g}: the probability of an outcome may "
+            f"change by a factor of {factor:.3g} with one {one}, which limits hardly anything."
+        )
+    if n is not None and delta > 1 / n:
+        told.append(
+            f"δ = {delta:g} is above 1/n = {1 / n:.3g}: publishing the data of one {one}, chosen "
+            "at random, would satisfy it, too."
+        )
+    return told
 
 
 class Verdict(NamedTuple):
@@ -116,8 +136,27 @@ class Summary:
         return (
             f"With a probability of at least 95 %, the {c.distance} distance from "
             f"{self.declaration.measured_from} to {self.declaration.bounded(self.c)}, is at most "
-            f"{c.error_bound['95%']:.4g}{self._beyond}."
+            f"{c.error_bound['95%']:.4g}{self._beyond}.{self._noise}"
         )
+
+    @property
+    def _noise(self) -> str:
+        """What the noise alone does, where a bound says more: its law is exact."""
+        rms = self.noise_alone
+        if rms is None:
+            return ""
+        return (
+            f" The noise alone has a root mean square of {rms:.4g}; the rest of the bound allows "
+            "for what clipping may have done, whatever the records are."
+        )
+
+    @property
+    def noise_alone(self) -> float | None:
+        """Root mean square of the last noise, where records were clipped as well."""
+        bound = self.c.error_bound_parts
+        if bound is None or not bound.clipping_bias_sd:
+            return None
+        return sqrt(bound.noise.mean())
 
     @property
     def meaning(self) -> str:
@@ -125,10 +164,8 @@ class Summary:
         own: str | None = self.declaration.meaning(self.c)
         if own is not None:
             return own
-        warning, radius = self.uninformative, free_distance(self.c)
-        if warning is not None:
-            return f"{warning}."
-        if radius is None or self.c.error_bound is None:
+        radius = free_distance(self.c)
+        if radius is None or self.c.error_bound is None or self.uninformative is not None:
             return ""
         share = self.c.error_bound["95%"] / radius
         return (
@@ -148,6 +185,12 @@ class Summary:
         """A warning if the domain's centre is as good an estimate."""
         return uninformative(self.c)
 
+    @cached_property
+    def cautions(self) -> list[str]:
+        """What is weak about the guarantee, a sentence each."""
+        c = self.c
+        return cautions(c.epsilon, c.delta, c.n if c.public else None, c.unit)
+
     def mismatch(self, values: Values) -> str | None:
         """A warning if the domain clearly does not fit the records."""
         return domain_mismatch(self.c, values)
@@ -162,8 +205,10 @@ class Summary:
         rows: dict[str, Any] = {
             "private": "yes" if c.private else "NO: seeded simulation",
             "guarantee": f"{guarantee}, per {c.unit}" if c.unit else guarantee,
+            "caution": " ".join(self.cautions),
             "estimates": c.estimand,
             "mechanism": f"{c.mechanism} ({c.calibration}), {noise}",
+            "trust": c.trust and _trusted(c.trust),
             "method": self._method,
             counted(c.unit): about if c.n is None else f"{c.n:,}",
             "domain": self._domain,
@@ -182,8 +227,9 @@ class Summary:
     @property
     def _bound(self) -> str:
         assert self.c.error_bound is not None
-        bound = self.c.error_bound["95%"]
-        return f"at most {bound:.4g} ({self.c.distance}){self._beyond}"
+        bound, rms = self.c.error_bound["95%"], self.noise_alone
+        noise = "" if rms is None else f", whatever the records; noise alone {rms:.4g} rms"
+        return f"at most {bound:.4g} ({self.c.distance}){noise}{self._beyond}"
 
     @property
     def _beyond(self) -> str:
@@ -207,6 +253,16 @@ class Summary:
         numbers = [f"{key} {v:g}" for key, v in domain.items() if isinstance(v, (int, float))]
         unmade = domain["type"] == "CorrelationBounds" and self.c.metric != OFFLOG
         return f"{domain['type']}: {', '.join(numbers)}{f'; {CLAIM}' if unmade else ''}"
+
+
+def _trusted(trust: Trust) -> str:
+    """Who trusted whom."""
+    alone = ceil(100 * trust.epsilon_if_all_others_collude) / 100
+    return (
+        f"noise and masks of {trust.sites} sites; nobody saw a site's sum. The guarantee is "
+        f"computational ({trust.computational}) and holds if at most {trust.colluding} of them "
+        f"collude; ε = {alone:g} if all others of a site do"
+    )
 
 
 def _other(bound: Any) -> str | None:

@@ -7,25 +7,38 @@ does NOT prove that the noise was drawn, that the records were those of the data
 that the domain was chosen without looking at them, that each person owned one record
 (or that the ids of persons were right), or that a ledger was kept.
 
-What follows from other fields is compared with :func:`spdp.release.certificate.derive`;
+What follows from other fields is compared with :func:`.declaration.derive`;
 what is an inequality, and what is known of the values, is checked here for all
 statistics, and beside each statistic for its own.
 """
 
 import re
 from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import cached_property
 from math import inf, isclose, isfinite, log
 from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from spdp.error.bound import ELLIPSOID_SHARE, RETREAT_SHARE, SURE_SHARE, Bound, sampled_sd
+from spdp.error.bound import COUNTED_SHARES, SHARES, Bound, sampled_sd
 from spdp.kernels.arrays import Array
 from spdp.options import Adjacency, Noise
-from spdp.privacy.account import Step, laplace_scale_exact, lattice_scale
-from spdp.release.certificate import Certificate, Facts, OtherBound, derived, mu_spent
-from spdp.release.declaration import LAW, MAY, MUST, NONE, PARTS, Check, Values
+from spdp.privacy.account import Step, distributed_scale, laplace_scale_exact, lattice_scale
+from spdp.release.certificate import Certificate, Facts, OtherBound
+from spdp.release.declaration import (
+    LAW,
+    MAY,
+    MUST,
+    NONE,
+    PARTS,
+    Check,
+    Values,
+    derived,
+    mu_spent,
+)
 
 NOT_PROVEN = (
     "Not proven: that the noise was drawn, that the records were the dataset's, that the "
@@ -37,13 +50,20 @@ NOT_PROVEN = (
 # earlier versions keep verifying.
 REWORDED: tuple[tuple[str, str], ...] = ()
 CLOSE = 1e-9  # relative rounding between two computations of one number
-SHARES = (1.0, ELLIPSOID_SHARE, RETREAT_SHARE, SURE_SHARE)  # of the risk
 EUCLID = "euclid"  # metric of a summary with noise on the matrix itself
 # Patterns of fields that do not follow from others.
 DIGEST = re.compile(r"[0-9a-f]{64}")
 VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
 WHEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
-MADE_WITH = ["numpy", "opendp", "python", "spdp"]
+MADE_WITH = ["numpy", "python", "sampler", "spdp"]
+# What draws each noise. Certificates made while OpenDP drew all Gaussian noise state
+# its version instead.
+SAMPLER = {
+    "simulation": re.compile(r"simulation"),
+    "laplace": re.compile(r"laplace-[0-9]{1,3}"),
+    "gaussian": re.compile(r"strips-[0-9]{1,3}|opendp-" + VERSION.pattern),
+}
+BEFORE = ["numpy", "opendp", "python", "spdp"]
 # How well matrices of float64 numbers hold a vector.
 HARDLY = 1e10  # ratio of eigenvalues from which on matrices may have been moved
 EPS = float(np.finfo(np.float64).eps)
@@ -70,9 +90,46 @@ def checks(certificate: Any, values: Values | None = None) -> list[Check]:
     for check in (_budget, _steps, _first, _error, _free, declaration.check):
         results += _asked(check, facts)
     if values is not None:
-        results += _asked(_matrices, facts, values)
-        results += _asked(declaration.check_values, facts, values)
+        arrays = Arrays(facts, values)
+        results += _asked(_matrices, facts, arrays)
+        results += _asked(declaration.check_values, facts, arrays)
     return results
+
+
+class Arrays(dict[str, NDArray[Any]]):
+    """The arrays of a release, and what several checks need of them, computed once."""
+
+    def __init__(self, facts: Facts, values: Values) -> None:
+        super().__init__(values)
+        self._facts = facts
+
+    @cached_property
+    def vectors(self) -> Array:
+        """Vectors (m, d) of the released matrices; an error if the chart has none."""
+        f = self._facts
+        return np.atleast_2d(f.chart.vector(self[f.declaration.matrices]))
+
+    @cached_property
+    def tolerance(self) -> float:
+        """How far rounding of matrices may move their vectors.
+
+        From a condition number of HARDLY on, the value itself may have been moved so
+        that float64 can hold it: by its bound's shift, if the bound counts it, or by
+        any distance.
+        """
+        f = self._facts
+        M, Y = self[f.declaration.matrices], self.vectors
+        ratio = condition(M) * (1.0 if f.reference_point is None else condition(f.reference_point))
+        size = float(np.linalg.norm(Y, axis=1).max(initial=0.0))
+        if f.metric == "logchol":  # rounding of a Cholesky factor grows with its entries
+            coarse = ratio * max(1.0, size)
+        else:  # rounding of a logarithm also grows with the distance to the identity
+            coarse = ratio + size + abs(log(float(np.abs(M).max())))
+        rounding = ROUNDING * f.space.region.radius + 16.0 * EPS * f.k * coarse
+        if ratio <= HARDLY:
+            return float(rounding)
+        counted = f.bound is not None and f.declaration.counts_moves
+        return float(f.bound.shift + rounding) if counted and f.bound is not None else inf
 
 
 def _shapes(f: Facts, values: Values) -> Iterator[Check]:
@@ -158,6 +215,11 @@ def _budget(f: Facts) -> Iterator[Check]:
     if allowed is not None and spent is not None:
         ok = isclose(spent, allowed, rel_tol=CLOSE) and spent <= allowed
         yield Check("budget", ok, f"μ spent {spent:.9g}, of {allowed:.9g} that ε and δ allow")
+    if allowed is None:
+        costs = [step.epsilon for step in f.answers if step.epsilon is not None]
+        total = sum(map(Fraction, costs), Fraction(0))
+        ok = isclose(total, f.epsilon, rel_tol=CLOSE) and total <= Fraction(f.epsilon)
+        yield Check("budget", ok, f"ε spent {float(total):.9g}, of {f.epsilon:.9g}")
     weighs = "max_records" in f.declaration.stated and f.unit == "person" and not f.searched
     yield Check("records that count", f.max_records is None or weighs, f"at most {f.max_records}")
     if f.method is None:
@@ -170,7 +232,7 @@ def _budget(f: Facts) -> Iterator[Check]:
 def _steps(f: Facts) -> Iterator[Check]:
     """Sensitivities follow from queries, noise from these and from prices."""
     pure = f.budget.noise is Noise.LAPLACE
-    if pure or not f.searched:
+    if not f.searched:
         yield Check("steps", len(f.answers) == 1, "one answer, unless a search asks more")
     order = "".join(f"{step.step};" for step in f.answers)
     yield Check("steps", re.fullmatch(f.declaration.order, order) is not None, order)
@@ -198,12 +260,18 @@ def _first(f: Facts) -> Iterator[Check]:
 def _priced(f: Facts, step: Step, pure: bool, where: str) -> tuple[bool, str]:
     """Whether the noise of a step is what its price buys."""
     if pure:
-        scale = float(laplace_scale_exact(step.sensitivity, f.budget.epsilon))
-        ok = step.epsilon == f.budget.epsilon and step.mu is None
+        ok = step.epsilon is not None and step.epsilon > 0 and step.mu is None
+        scale = float(laplace_scale_exact(step.sensitivity, step.epsilon or inf)) if ok else inf
     else:
         ok = step.mu is not None and step.mu > 0 and step.epsilon is None
-        scale = lattice_scale(step.sensitivity, step.mu) if ok and step.mu else inf
+        scale = _gaussian_scale(f, step.sensitivity, step.mu) if ok and step.mu else inf
     return ok and step.scale == scale, f"scale of {where}: stated {step.scale:.9g}, {scale:.9g}"
+
+
+def _gaussian_scale(f: Facts, sensitivity: int, mu: float) -> float:
+    if f.trust:
+        return distributed_scale(sensitivity, mu, f.trust.sites, f.trust.colluding)
+    return lattice_scale(sensitivity, mu)
 
 
 def _notes(step: Step) -> Iterator[Any]:
@@ -238,7 +306,11 @@ def _error(f: Facts) -> Iterator[Check]:
     least = f.space.region.radius if f.domain is not None and f.method is not None else 0.0
     for bound in (f.bound, f.within, f.population):
         if bound is not None:
-            yield Check("share of the risk", bound.risk_share in SHARES, f"{bound.risk_share}")
+            yield Check(
+                "share of the risk",
+                bound.risk_share in SHARES + COUNTED_SHARES,
+                f"{bound.risk_share}",
+            )
             yield at_least("max distance", bound.max_distance, least, "the domain's radius")
     if f.bound is None:
         return
@@ -274,22 +346,29 @@ def _population(f: Facts, own: Bound, wider: Bound) -> Iterator[Check]:
 
 def _free(f: Facts) -> Iterator[Check]:
     """Free-form fields match their pattern and appear only where allowed."""
-    named = sorted(f.versions) == MADE_WITH
-    ok = named and all(VERSION.fullmatch(text) is not None for text in f.versions.values())
+    versions = dict(f.versions)
+    ok = sorted(versions) in (MADE_WITH, BEFORE)
+    drawn = versions.pop("sampler", None)
+    ok = ok and all(VERSION.fullmatch(text) is not None for text in versions.values())
     yield Check("versions", ok, "of what made the release")
+    noise = "simulation" if f.seed is not None else f.budget.noise.value
+    fits = drawn is None or SAMPLER[noise].fullmatch(drawn) is not None
+    yield Check("sampler", fits, "one that draws this noise")
     yield Check("created", WHEN.fullmatch(f.created) is not None, "a time, UTC")
-    searches = "reference" in f.declaration.stated and f.max_records is None and f.public
+    searches = "reference" in f.declaration.stated and f.max_records is None
     ok = f.reference is None or (searches and DIGEST.fullmatch(f.reference) is not None)
     yield Check("reference", ok, "the digest of one, where a search could start from it")
     edge = f.step("edge") is None or f.searched
     yield Check("outside", edge, "where a search asked for it")
+    ok = not f.trust or (DIGEST.fullmatch(f.trust.study) is not None and f.seed is None)
+    yield Check("study", ok, "the digest of one, and no simulation")
     yield Check("seed", f.seed in (None, "generator") or type(f.seed) is int, "a number, or none")
 
 
 # --- values
 
 
-def _matrices(f: Facts, values: Values) -> Iterator[Check]:
+def _matrices(f: Facts, values: Arrays) -> Iterator[Check]:
     """Matrices are finite, symmetric, and inside the stated domain."""
     told = (array for name, array in values.items() if name not in f.declaration.missing)
     yield Check("numbers", all(np.isfinite(array).all() for array in told), "finite")
@@ -298,40 +377,14 @@ def _matrices(f: Facts, values: Values) -> Iterator[Check]:
     yield Check("matrices", ok, "symmetric")
     if f.metric == EUCLID:
         return
-    Y = vectors(f, values)
+    Y = values.vectors
     if f.domain is None:
         return
     chart, region = f.chart, f.space.region
     inside = np.array([chart.project(y, region) for y in Y])
-    off, limit = float(np.abs(inside - Y).max()), tolerance(f, values)
+    off, limit = float(np.abs(inside - Y).max()), values.tolerance
     held = float(np.abs(chart.representable(inside) - inside).max())
     yield Check("in the domain", off <= limit + held, f"off by {off:.3g}, allowed {limit:.3g}")
-
-
-def vectors(f: Facts, values: Values) -> Array:
-    """Vectors (m, d) of the released matrices; an error if the chart has none."""
-    return np.atleast_2d(f.chart.vector(values[f.declaration.matrices]))
-
-
-def tolerance(f: Facts, values: Values) -> float:
-    """How far rounding of matrices may move their vectors.
-
-    From a condition number of HARDLY on, the value itself may have been moved so that
-    float64 can hold it: by its bound's shift, if the bound counts it, or by any
-    distance.
-    """
-    M, Y = values[f.declaration.matrices], vectors(f, values)
-    ratio = condition(M) * (1.0 if f.reference_point is None else condition(f.reference_point))
-    size = float(np.linalg.norm(Y, axis=1).max(initial=0.0))
-    if f.metric == "logchol":  # rounding of a Cholesky factor grows with its entries
-        coarse = ratio * max(1.0, size)
-    else:  # rounding of a logarithm also grows with the distance to the identity
-        coarse = ratio + size + abs(log(float(np.abs(M).max())))
-    rounding = ROUNDING * f.space.region.radius + 16.0 * EPS * f.k * coarse
-    if ratio <= HARDLY:
-        return float(rounding)
-    counted = f.bound is not None and f.declaration.counts_moves
-    return float(f.bound.shift + rounding) if counted and f.bound is not None else inf
 
 
 def condition(M: Any) -> float:
@@ -348,11 +401,11 @@ def at_edge(f: Facts, y: Array) -> bool:
     return bool(gap > 1e-3 * np.linalg.norm(beyond - y))
 
 
-def farthest(f: Facts, values: Values) -> Check:
+def farthest(f: Facts, values: Arrays) -> Check:
     """The largest possible error is the distance from the value to the far side."""
     assert f.bound is not None
-    (y,), region = vectors(f, values), f.space.region
-    least = region.radius + float(np.linalg.norm(y - region.center)) - tolerance(f, values)
+    (y,), region = values.vectors, f.space.region
+    least = region.radius + float(np.linalg.norm(y - region.center)) - values.tolerance
     return at_least("max distance", f.bound.max_distance, least, "the domain's other side")
 
 

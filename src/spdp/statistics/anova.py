@@ -19,8 +19,8 @@ from spdp.release.certificate import Facts
 from spdp.release.declaration import MATRICES, Check, Values
 from spdp.release.verify import at_edge
 from spdp.rendering.panels import Panel, matrix_panels
-from spdp.statistics.base import Options, public
 from spdp.statistics.contrast import NULL, Contrast
+from spdp.statistics.options import Options, public
 
 STATEMENT = (
     "the whole error of all effects together, the root of the sum of their squared distances "

@@ -13,153 +13,38 @@ replace-one the number of records, or of persons, is public.
 the release, which is computed from them and from public numbers.
 """
 
-import functools
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import lru_cache, partial
 from math import ceil, sqrt
-from typing import Any, ClassVar, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
-from spdp.adaptive import TUNING, Search, counted
-from spdp.adaptive.search import check_radius
+from spdp.adaptive import TUNING, MovingSearch, Search, counted
+from spdp.adaptive.search import SEARCHED
 from spdp.charts import chart_of
 from spdp.data.columns import with_columns
+from spdp.data.progress import working
 from spdp.data.source import Source, as_source
-from spdp.domain.base import Domain, Space, check_domain
-from spdp.engines import Engine, VectorStore, engine_for
+from spdp.domain.base import Space, check_between
+from spdp.engines import VectorStore, engine_for
 from spdp.engines.store import MAX_RECORDS, Task
 from spdp.error.bound import Bound, Count, population_bound
 from spdp.errors import ParameterError, named
 from spdp.kernels.arrays import Array
-from spdp.ledger import Ledger, check_ledger
-from spdp.options import Adjacency, OnInvalid, Unit, check_choices, real
-from spdp.privacy.account import Account, Seed
+from spdp.ledger import check_ledger
+from spdp.options import Adjacency, OnInvalid, Unit, check_choices, real, truth
+from spdp.privacy.account import Account
 from spdp.privacy.budget import Budget
 from spdp.release import Release
 from spdp.release.declaration import Declaration
 from spdp.release.publishing import publish
 from spdp.statistics import find
-
-F = TypeVar("F", bound=Callable[..., Release])
+from spdp.statistics.options import DEFAULTS, Options
+from spdp.statistics.worth import least_epsilon, too_few
 
 # What an error is called that is the distance of a released matrix to its estimand.
 DISTANCE = "rms error"
-
-
-class Options(TypedDict, total=False):
-    """Options of every statistic; :func:`public` tells of them in its function's help.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-        The guarantee. ``delta=0`` means pure differential privacy; statistics that have
-        Gaussian noise only refuse it.
-    domain : Ball, EigenvalueBounds, TraceBounds or CorrelationBounds
-        Public set that every record is clipped to. It must not be computed from the
-        data.
-    metric : str
-        A flat metric, one of ``spdp.charts.CHARTS``. Distances of two metrics cannot be
-        compared.
-    reference_point : array (k, k), optional
-        A public SPD matrix C: records are whitened, C^-½·X·C^-½, and the result is
-        mapped back (:mod:`spdp.charts.whitened`). The domain is about whitened records.
-    adjacency : "replace-one" or "add-remove"
-        Neighbouring datasets: replace one record (n is public), or add or remove one
-        (n is protected, too).
-    groups : array, list or Dask array (n,), optional
-        Subject ID of each record, a number or text. A person then counts once, as the
-        mean of their clipped records, and all of them are protected together, however
-        many they are.
-    on_invalid : "raise" or "center"
-        How to handle invalid records: stop with an error that names one (for the
-        curator's eyes), or replace them with the domain's centre, so that no
-        data-dependent error escapes. Arrays of a wrong shape always raise. When a call
-        fails, nothing has been released.
-    ledger : Ledger, optional
-        Account of the dataset's budget: the cost is committed to it before any noise is
-        drawn, or the release is refused.
-    label : str, optional
-        Name of the release in the ledger.
-    random_state : None, int or Generator
-        None: operating-system entropy, a private result. A seed means simulation: the
-        certificate says ``private: false``.
-    engine : Engine, "local" or "gpu", optional
-        Where to compute. By default where the data are: on this machine, on the cluster
-        of a Dask array, or on the GPU of a CuPy array or torch tensor.
-    """
-
-    epsilon: float
-    delta: float
-    domain: Domain
-    metric: str
-    reference_point: Any
-    adjacency: str
-    groups: Any
-    on_invalid: str
-    ledger: Ledger | None
-    label: str | None
-    random_state: Seed
-    engine: Engine | str | None
-
-
-DEFAULTS: dict[str, Any] = {
-    "metric": "logeuclid",
-    "reference_point": None,
-    "adjacency": "replace-one",
-    "groups": None,
-    "on_invalid": "raise",
-    "ledger": None,
-    "label": None,
-    "random_state": None,
-    "engine": None,
-}
-
-
-def public(function: F) -> F:
-    """A statistic's function whose signature and help name every option it takes.
-
-    In its docstring, ``{options}`` stands for the options of every statistic.
-    """
-    signature = inspect.signature(function)
-    mine = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    kind, required = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
-    shared = [
-        inspect.Parameter(name, kind, default=DEFAULTS.get(name, required), annotation=annotation)
-        for name, annotation in Options.__annotations__.items()
-    ]
-    budget = [p for p in shared if p.default is required]
-    choices = [p for p in shared if p.default is not required]
-    first = [p for p in mine if p.kind is not kind]
-    rest = [p for p in mine if p.kind is kind]
-    whole = signature.replace(parameters=[*first, *budget, *rest, *choices])
-    known = set(whole.parameters)
-    needed = {p.name for p in [*shared, *rest] if p.default is required}
-
-    @functools.wraps(function)
-    def call(*args: Any, **options: Any) -> Release:
-        if not needed <= options.keys() <= known:
-            if needed - options.keys() == {"domain"} and options.keys() <= known:
-                check_domain(None)  # says what a domain is
-            try:
-                whole.bind(*args, **options)
-            except TypeError as error:
-                raise TypeError(f"{function.__name__}(): {error}") from None
-        return function(*args, **options)
-
-    told = inspect.cleandoc(Options.__doc__ or "").partition("----------\n")[2]
-    call.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("{options}", told)
-    call.__signature__ = whole  # type: ignore[attr-defined]
-    return call  # type: ignore[return-value]
-
-
-def option(help_: str, example: Any, default: Any = None, **options: Any) -> Any:
-    """A statistic's own option, with its help and an example for the command line.
-
-    ``options`` are for the command line, too: ``flag``, ``metavar``, ``min``,
-    ``required``, ``kind`` (a type), ``parse`` (from text).
-    """
-    return field(default=default, metadata={"help": help_, "example": example, **options})
 
 
 class Records:
@@ -169,14 +54,21 @@ class Records:
     """
 
     def __init__(
-        self, X: Any, options: Options, labels: Any = None, covariates: Any = None
+        self,
+        X: Any,
+        options: Options,
+        labels: Any = None,
+        covariates: Any = None,
+        curved: bool = False,
     ) -> None:
         groups = options["groups"]
         source = as_source(X)
         if not (groups is labels is covariates is None):
             source = with_columns(source, person=groups, label=labels, x=covariates)
         self.source: Source = source
-        chart = chart_of(options["metric"], options["reference_point"], source.parts)
+        self.unit: Unit = source.unit
+        metric, point = options["metric"], options["reference_point"]
+        chart = chart_of(metric, point, source.parts, curved)
         self.space = Space.of(chart, options["domain"], source.k)
         self.engine = engine_for(source, options["engine"])
         self.policy = OnInvalid(options["on_invalid"])
@@ -191,6 +83,11 @@ class Records:
     def grouped(self) -> bool:
         """Whether records have subject IDs."""
         return "person" in self.source.columns
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether records can be read more than once; persons are kept."""
+        return self.source.rereadable or self.grouped
 
     def task(self, key: int = 0) -> Task:
         """The task for each block of records; ``key`` is for secret subsampling."""
@@ -223,6 +120,9 @@ class Settled(NamedTuple):
     budget: Budget
     method: str = "adaptive"
     shot: Any = None  # the query of one shot
+    reason: str = ""  # why this method, in words
+    two: bool = False  # one shot in a curved metric: two means over the domain, at most
+    referred: bool = False  # a search from a public reference: it is compared with that
 
 
 class Context(NamedTuple):
@@ -243,9 +143,14 @@ class Context(NamedTuple):
         store: VectorStore = self.records.gather(self.account.key)
         return store
 
+    def counted(self) -> VectorStore:
+        """The store of all vectors; counted first, if their number is private."""
+        return counted(self.gather(), self.account)
+
     def search(self, store: VectorStore) -> Search:
         """A search over a store; it first counts records if their number is private."""
-        return Search(counted(store, self.account, self.space.region), self.account, self.space)
+        kind = Search if self.space.chart.flat else MovingSearch
+        return kind(counted(store, self.account), self.account, self.space)
 
 
 @dataclass(eq=False)
@@ -291,6 +196,11 @@ class Statistic(Declaration):
     ----------
     columns : tuple
         What it needs beside the records: "label", "x", or nothing.
+    curved : bool
+        Whether it takes metrics that are not flat.
+    over_sites : tuple, optional
+        Of its own options, those that a study over sites may set; None for a statistic
+        that studies cannot have.
     command : str
         Help of its command.
     aliases : tuple
@@ -298,6 +208,8 @@ class Statistic(Declaration):
     """
 
     columns: ClassVar[tuple[str, ...]] = ()
+    curved: ClassVar[bool] = False
+    over_sites: ClassVar[tuple[str, ...] | None] = None
     command: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()
 
@@ -305,12 +217,16 @@ class Statistic(Declaration):
         """Names of what will be released."""
         return tuple(self.releases)
 
-    def check_choices(self, *more: tuple[type[StrEnum], Any, str]) -> None:
+    def check_options(self, options: Options) -> None:
         """Refuse values that are not among the choices of their option."""
-        mine = _choices(type(self))  # type: ignore[arg-type]
-        own = [(f.metadata["kind"], getattr(self, f.name), f.name) for f in mine]
-        left_out = {f.name for f in mine if getattr(self, f.name) is f.default is None}
-        check_choices(*more, *(choice for choice in own if choice[2] not in left_out))
+        given: dict[str, Any] = {**options}
+        asked = [(kind, given[name], name) for name, kind in CHOICES if name in given]
+        for f in _choices(type(self)):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if value is not None or f.default is not None:
+                asked.append((f.metadata["kind"], value, f.name))
+        check_choices(*asked)
+        truth("anyway", options.get("anyway", False))
 
     # --- written by each statistic
 
@@ -356,11 +272,8 @@ class Statistic(Declaration):
     ) -> Release:
         """Check, read, ask, publish."""
         options: Options = DEFAULTS | given  # type: ignore[assignment]
-        self.check_choices(
-            (Adjacency, options["adjacency"], "adjacency"),
-            (OnInvalid, options["on_invalid"], "on_invalid"),
-        )
-        records = Records(X, options, labels, covariates)
+        self.check_options(options)
+        records = Records(X, options, labels, covariates, self.curved)
         for name, option in (("label", "y"), ("x", "covariates")):
             if name in self.columns and name not in records.source.columns:
                 raise ParameterError(f"each record needs {MISSING[name]}", ask=option)
@@ -368,20 +281,53 @@ class Statistic(Declaration):
         if options["ledger"] is not None:
             check_ledger(options["ledger"])
             records.engine.check_data(records.source, options["ledger"])
-        return self.answer(records, options, records.source.unit)
+        return self.answer(records, options)
 
-    def answer(self, records: Any, options: Options, unit: Unit) -> Release:
+    def answer(self, records: Any, options: Options) -> Release:
         """Settle from public numbers, pay, run and publish."""
         epsilon, delta, ledger = options["epsilon"], options["delta"], options["ledger"]
         neighbours = Adjacency(options["adjacency"])
         settled = self.settle(records, epsilon, delta, adjacency=neighbours, ledger=ledger)
         seed, label = options["random_state"], options["label"]
-        paid: Any = {"ledger": ledger, "label": label, "random_state": seed, "unit": unit}
+        paid: Any = {"ledger": ledger, "label": label, "random_state": seed}
+        paid["unit"] = records.unit
         account = Account(settled.budget, neighbours, **paid)
+        if neighbours is Adjacency.REPLACE_ONE and not options["anyway"]:
+            check_enough = partial(self.check_enough, records, options, settled)
+            if records.n is None:  # told by reading: checked just before payment
+                account.before_payment = check_enough
+            else:
+                check_enough(records.n)
         context = Context(records.space, account, records, settled)
-        if settled.method == "adaptive":
-            check_radius(context.space.region)
-        return self.publish(context, self.run(context))
+        return self.ask(context)
+
+    def ask(self, context: Context) -> Release:
+        """Run on an account and publish; what no search can do is refused first."""
+        if context.settled.method == "adaptive":
+            check_between(context.space.region.radius, *SEARCHED)
+        steps = context.account.steps
+        with working(lambda: f"{self.name}: {len(steps)} noisy answers so far"):
+            return self.publish(context, self.run(context))
+
+    def check_enough(self, records: Any, options: Options, settled: Settled, n: int) -> None:
+        """Refuse n records that public numbers show to be uninformative."""
+        least = self.least(records, settled)
+        if n >= least or n == 0:  # no records at all are an error of the data
+            return
+        given = {"adjacency": Adjacency.REPLACE_ONE, "ledger": options["ledger"]}
+
+        def least_at(epsilon: float) -> float:
+            other = self.settle(records, epsilon, options["delta"], **given)
+            return self.least(records, other)
+
+        raise too_few(n, least, least_epsilon(n, options["epsilon"], least_at), records.unit)
+
+    def least(self, records: Any, settled: Settled) -> float:
+        """The least public number of records that is not refused."""
+        d = len(records.space.region.center)
+        if settled.referred:
+            return 0.0
+        return self.informative_from(d, settled.budget, settled.method)
 
     def publish(self, context: Context, outcome: Outcome) -> Release:
         """Map vectors to matrices in the domain, and derive the certificate."""
@@ -409,7 +355,7 @@ class Statistic(Declaration):
         )
 
 
-@functools.lru_cache(maxsize=32)
+@lru_cache(maxsize=32)
 def _choices(kind: Any) -> list[Any]:
     """Options of a statistic whose values are those of an enum."""
     enums = [f for f in fields(kind) if isinstance(f.metadata.get("kind"), type)]
@@ -422,3 +368,4 @@ def enough(n: float) -> int | None:
 
 
 MISSING = {"label": "a class", "x": "covariates"}
+CHOICES: tuple[tuple[Any, Any], ...] = (("adjacency", Adjacency), ("on_invalid", OnInvalid))

@@ -30,7 +30,14 @@ from spdp.adaptive.classes import (
     whole_domain,
 )
 from spdp.adaptive.shrinkage import units
-from spdp.adaptive.steps import ROUNDS_ORDER, START_ORDER, Kinds, Queries
+from spdp.adaptive.steps import (
+    ROUNDS_ORDER,
+    START_ORDER,
+    Kinds,
+    Queries,
+    asked_of,
+    most_records,
+)
 from spdp.data.columns import label_of
 from spdp.error.bound import Bound, Count
 from spdp.error.class_means import clipped_bound, joint_bound, joint_law, least_count
@@ -45,10 +52,11 @@ from spdp.release import Release
 from spdp.release.certificate import Facts
 from spdp.release.declaration import MATRICES, MAY, NONE, PARTS, Check, Sampled, Values
 from spdp.release.synthetic import covariance_root
-from spdp.release.verify import CLOSE, at_least, close, covariance, equal, same, tolerance, vectors
+from spdp.release.verify import CLOSE, Arrays, at_least, close, covariance, equal, same
 from spdp.rendering.panels import Panel, matrix_panels
 from spdp.statistics import base
-from spdp.statistics.base import Context, Options, Outcome, Records, Statistic
+from spdp.statistics.base import Context, Outcome, Records, Statistic
+from spdp.statistics.options import Options, option, public
 
 JOINT = (
     "the whole error of all class means together, the root of the sum of their squared "
@@ -121,7 +129,7 @@ def parse_classes(text: str) -> list[Any]:
 def classes_option() -> Any:
     """The public list of classes, as an option."""
     more = {"kind": str, "metavar": "A,B,...", "required": True, "parse": parse_classes}
-    return base.option("The public list of classes, never from the data.", "a,b", (), **more)
+    return option("The public list of classes, never from the data.", "a,b", (), **more)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,10 +158,8 @@ class ClassMeans(ClassStatistic):
     aliases: ClassVar = ("classes",)
 
     classes: Sequence[Any] = classes_option()
-    covariance: str = base.option(
-        "Covariance within classes, if any.", None, "none", kind=Covariance
-    )
-    method: str = base.option(METHOD_HELP, None, "auto", kind=Method)
+    covariance: str = option("Covariance within classes, if any.", None, "none", kind=Covariance)
+    method: str = option(METHOD_HELP, None, "auto", kind=Method)
 
     def arrays(self) -> tuple[str, ...]:
         return tuple(self.releases)[: 2 if self.covariance == Covariance.NONE else 3]
@@ -167,20 +173,19 @@ class ClassMeans(ClassStatistic):
         self, records: Records, epsilon: float, delta: float, **options: Any
     ) -> base.Settled:
         budget = super().settle(records, epsilon, delta).budget
-        wanted, replaces = self.method, options["adjacency"] is Adjacency.REPLACE_ONE
-        if wanted == Method.AUTO:
+        if self.method == Method.AUTO:
             large = len(records.space.region.center) >= 3
-            return base.Settled(budget, Method.ADAPTIVE if replaces and large else Method.ONESHOT)
-        if wanted == Method.ADAPTIVE and not replaces:
-            raise ParameterError(f"{named('method', 'adaptive')} needs replace-one adjacency")
-        return base.Settled(budget, Method(wanted))
+            # an iterator too large to keep would show its size
+            kept = records.rereadable or options["adjacency"] is Adjacency.REPLACE_ONE
+            return base.Settled(budget, Method.ADAPTIVE if large and kept else Method.ONESHOT)
+        return base.Settled(budget, Method(self.method))
 
     def run(self, context: Context) -> Outcome:
         names, second = check_classes(self.classes), str(self.covariance)
         asked = context.account, context.space, names, second
         with threadpool_limits(1, "blas"):  # threads only slow small matrices down
             if context.settled.method == Method.ADAPTIVE:
-                store = context.gather()
+                store = context.counted()
                 found: FoundClasses = ClassSearch(store, *asked).run()
             else:
                 store = context.records.stream()
@@ -279,9 +284,8 @@ class ClassMeans(ClassStatistic):
         last, width = f.last, np.asarray(f.last.width, float)
         yield equal("units", len(width), f.d)
         counts, step = np.asarray(last.counts, float), last.radius / RECORD_NORM
-        expected = clipped_bound(
-            width, step, last.scale * step, counts, self.tally_sd(f), f.count.value, stated.shift
-        )
+        sd, most = self.tally_sd(f), most_records(f.answers[0], asked_of(f))
+        expected = clipped_bound(width, step, last.scale * step, counts, sd, most, stated.shift)
         seen = expected is not None and not last.unseen
         yield Check("classes", seen, "all of them seen")
         if expected is not None:
@@ -293,7 +297,7 @@ class ClassMeans(ClassStatistic):
             own_units = deviation if "covariance" in f.arrays else units(deviation)
             yield Check("units", close(last.width, own_units.tolist()), "from the deviations")
 
-    def check_values(self, facts: Facts, values: Values) -> Iterator[Check]:
+    def check_values(self, facts: Facts, values: Arrays) -> Iterator[Check]:
         f, last = facts, facts.last
         same_counts = last.counts == values["counts"].tolist()
         yield Check("counts", same_counts, "of the classes, as in the last step")
@@ -304,9 +308,9 @@ class ClassMeans(ClassStatistic):
         if f.bound is None:
             return
         region = f.space.region
-        far = np.linalg.norm(vectors(f, values) - region.center, axis=1) + region.radius
+        far = np.linalg.norm(values.vectors - region.center, axis=1) + region.radius
         hidden = np.array([name in last.unseen for name in last.classes])
-        room = sqrt(len(far)) * tolerance(f, values)
+        room = sqrt(len(far)) * values.tolerance
         least = float(np.linalg.norm(far[hidden])) - room
         yield at_least("classes not seen", f.bound.shift, least, "the domain's other side")
         least = float(np.linalg.norm(far)) - room
@@ -361,7 +365,7 @@ def check_total(f: Facts, counts: Array) -> Iterator[Check]:
 STATISTIC = ClassMeans()
 
 
-@base.public
+@public
 def private_class_means(
     X: Any,
     y: Any = None,

@@ -88,7 +88,7 @@ from spdp.queries.moments import OFF_NOISE, HistogramByClass, Moments, MomentSum
 from spdp.queries.sums import ClassClippingBias, Frame
 from spdp.release.certificate import Facts
 from spdp.release.declaration import MUST, Check, Values
-from spdp.release.verify import CLOSE, at_edge, at_least, close, equal, same, tolerance, vectors
+from spdp.release.verify import CLOSE, Arrays, at_edge, at_least, close, equal, same
 from spdp.statistics.base import Context, Outcome, enough
 from spdp.statistics.class_means import (
     ClassStatistic,
@@ -380,7 +380,7 @@ class Contrast(ClassStatistic):
         away = float(np.linalg.norm(np.asarray(last.center) - region.center))
         inside = away <= region.radius * (1.0 + CLOSE)
         yield Check("center", inside, "in the domain's ball")
-        yield from self.check_balls(f, region.radius + away)
+        yield from self.check_balls(f, f.chart.farthest(np.asarray(last.center), region))
 
     def check_balls(self, f: Facts, reach: float) -> Iterator[Check]:
         """Radii, and the cap of the bias, follow from the histogram."""
@@ -407,12 +407,12 @@ class Contrast(ClassStatistic):
         noise = moments_noise(mu, left)
         return class_balls(H, seen.scale / WHOLE, seen.distance, noise, f.d)
 
-    def check_values(self, facts: Facts, values: Values) -> Iterator[Check]:
+    def check_values(self, facts: Facts, values: Arrays) -> Iterator[Check]:
         f, last, counts = facts, facts.last, values["counts"]
         yield Check("counts", bool((counts >= 1.0).all()), "at least 1")
         yield from check_total(f, counts)
         yield from self.check_test(f, values)
-        Y, center, room = vectors(f, values), np.asarray(last.center), tolerance(f, values)
+        Y, center, room = values.vectors, np.asarray(last.center), values.tolerance
         weight = f.queries[last.step].weight
         found = Found(counts, Y - center, last.scale, np.asarray(last.radii), weight)
         test, A = last.test, self.contrast(counts)

@@ -17,8 +17,8 @@ from spdp.release.certificate import Facts
 from spdp.release.declaration import MATRICES, Check, Values
 from spdp.release.verify import at_edge
 from spdp.rendering.panels import Panel, matrix_panels
-from spdp.statistics.base import Options, public
 from spdp.statistics.contrast import NULL, Contrast
+from spdp.statistics.options import Options, public
 
 STATEMENT = (
     "the whole error of the difference (noise, clipping to the balls, noisy counts), with at "

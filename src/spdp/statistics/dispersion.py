@@ -46,10 +46,11 @@ from spdp.queries.sums import AbsoluteSum, Frame
 from spdp.release import Release
 from spdp.release.certificate import Facts
 from spdp.release.declaration import MATRIX, Check, Sampled, Values
-from spdp.release.verify import at_least, close, farthest, same
+from spdp.release.verify import Arrays, at_least, close, farthest, same
 from spdp.rendering.panels import Panel, matrix_panels, row, stacked
-from spdp.statistics.base import Context, Options, Outcome, public
+from spdp.statistics.base import Context, Outcome
 from spdp.statistics.clipped_mean import ClippedMean, Look, MomentStep, clipped_mean
+from spdp.statistics.options import Options, public
 
 LEVELS = np.array([0.1, 0.25, 0.5, 0.75, 0.9, 0.95])  # of the distances that are released
 SHOWN_LEVELS = tuple(f"{level:.0%}" for level in LEVELS)
@@ -93,6 +94,7 @@ class Dispersion(ClippedMean):
     order: ClassVar = (
         f"{START_ORDER}({ROUNDS_ORDER}(center;)?)?tail;ratios;(clipping bias;)?squared norms;"
     )
+    over_sites: ClassVar = ()
     command: ClassVar = """Release mean, variance, deviations and distances of matrices.
 
     Variance and deviations are lower estimates; the clipping bias of the variance is
@@ -180,7 +182,7 @@ class Dispersion(ClippedMean):
         bias, sd = look.bias[1] * ratio, look.sd[1] * ratio
         return text + BIAS.format(unit=facts.unit, bias=bias, bias_sd=sd, reach=look.reach[1])
 
-    def check_values(self, facts: Facts, values: Values) -> Iterator[Check]:
+    def check_values(self, facts: Facts, values: Arrays) -> Iterator[Check]:
         f, last, variance = facts, facts.last, float(values["variance"])
         deviation, distances = values["deviations"], values["distances"]
         yield farthest(f, values)

@@ -13,36 +13,57 @@ and its error law are computed from noisy integers and from public numbers alone
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import isclose, sqrt
+from math import sqrt
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from spdp import options as choices
-from spdp.adaptive import MeanSearch, Search, steps
-from spdp.adaptive.mean import searched_bound
-from spdp.adaptive.steps import ROUNDS_ORDER, SHAPE_ORDER, START_ORDER, Kinds, Queries
+from spdp.adaptive import MeanSearch, PureMeanSearch, TwoMeans, steps
+from spdp.adaptive.mean import clipped_bound
+from spdp.adaptive.pure import check_pure_budget
+from spdp.adaptive.search import sure_of
+from spdp.adaptive.steps import (
+    NEAR_ORDER,
+    ROUNDS_ORDER,
+    SHAPE_ORDER,
+    START_ORDER,
+    Kinds,
+    Queries,
+    asked_of,
+)
 from spdp.engines import VectorStore
-from spdp.error.bound import Bound
-from spdp.error.laws import AnyLaw, Chi2, mean_law
-from spdp.errors import ParameterError, named
-from spdp.ledger import Ledger, check_ledger
-from spdp.options import METHOD_HELP, Adjacency, Mechanism, Method, Noise, Unit, Weights
-from spdp.privacy.account import Seed, Step
-from spdp.privacy.budget import Budget
+from spdp.error.bound import Bound, Count
+from spdp.error.laws import AnyLaw, mean_law
+from spdp.errors import DataError, ParameterError, named
+from spdp.geometry import distance_riemann, mean_riemann
+from spdp.options import METHOD_HELP, Adjacency, Mechanism, Method, Noise, Weights
+from spdp.privacy.account import Step
 from spdp.queries import Estimate
 from spdp.queries.sums import VectorSum, count_weight, share_sum, whole_domain_sum
 from spdp.release import Release, verify
 from spdp.release.certificate import Facts
 from spdp.release.declaration import LAW, MATRIX, MAY, MOVED, PARTS, Check, Values
+from spdp.release.verify import Arrays
 from spdp.rendering.panels import Panel, matrix_panels, stacked
 from spdp.statistics import base
-from spdp.statistics.base import Context, Options, Outcome, Records, Settled
+from spdp.statistics.base import Context, Outcome, Records, Settled
 from spdp.statistics.class_means import UNLIKELY
-from spdp.statistics.clipped_mean import check_clipping_bias, check_units
-from spdp.statistics.oneshot import OneShot, choose_method, plan_one_shot
-from spdp.statistics.partial_sums import LatticeSum
+from spdp.statistics.clipped_mean import (
+    check_ball,
+    check_clipping_bias,
+    check_count,
+    check_counts,
+    check_search,
+    check_shrinkage,
+    check_step,
+    check_units,
+    grain_of,
+    looks_of,
+)
+from spdp.statistics.method import OneShot, Rule, plan_one_shot
+from spdp.statistics.options import Options, option, public
 from spdp.statistics.reference import Reference, check_reference
 
 UPPER_LAW = (
@@ -54,6 +75,7 @@ WHOLE_ERROR = (
     "the whole error (noise, clipping and shrinkage), with at least the stated probability "
     "over the noise, whatever the records are"
 )
+CURVED_ERROR = WHOLE_ERROR.replace("clipping and shrinkage", "clipping, shrinkage and curvature")
 WITHIN = "the mean of the records clipped to within {reach:.4g} of a released centre"
 
 
@@ -72,27 +94,30 @@ class Mean(base.Statistic):
     target: ClassVar = "the {distance} Fréchet mean of {units}, each clipped to the domain"
     releases: ClassVar = {"mean": MATRIX}
     order: ClassVar = (
-        f"{START_ORDER}(distance;)?({ROUNDS_ORDER}{SHAPE_ORDER}(tail;)?)?"
-        "(clipping bias;){0,2}mean;"
+        f"{START_ORDER}((distance;)?({ROUNDS_ORDER}{SHAPE_ORDER}(tail;)?)?|{ROUNDS_ORDER}{NEAR_ORDER})"
+        "(clipping bias;){0,2}(center;)?mean;"
     )
     forms: ClassVar = {"oneshot": (LAW, PARTS), "adaptive": (PARTS,)}
     within: ClassVar = MAY
     counts_moves: ClassVar = True
+    shrinks: ClassVar = (Method.ADAPTIVE,)
     stated: ClassVar = ("max_records", "reference")
     bounds_means: ClassVar = True
+    curved: ClassVar = True
+    over_sites: ClassVar = ()
     command: ClassVar = """Release the private Fréchet mean of the matrices in files.
 
     Each record is one person, unless --per-file, --groups, --groups-column or a
     manifest gives subject IDs: a person then counts once, with all records protected.
     """
 
-    mechanism: str = base.option("Distribution of the noise.", None, "auto", kind=Mechanism)
-    method: str = base.option(METHOD_HELP, None, "auto", kind=Method)
+    mechanism: str = option("Distribution of the noise.", None, "auto", kind=Mechanism)
+    method: str = option(METHOD_HELP, None, "auto", kind=Method)
     weights: str | None = field(default=None, metadata={"kind": Weights})  # or by max_records
-    max_records: int | None = base.option(
+    max_records: int | None = option(
         "Weight persons by their records, up to this public number.", None, **COUNT
     )
-    reference: Reference | None = base.option(
+    reference: Reference | None = option(
         "Public reference, .npz, from spdp reference.", None, kind=Path, parse=Reference.load
     )
 
@@ -108,8 +133,25 @@ class Mean(base.Statistic):
             raise ParameterError(f"{named('max_records')} needs {named('groups')}")
         if weighted:
             records.max_records = choices.positive_int("max_records", self.max_records)
+        if not records.space.chart.flat:
+            self.check_curved(records)
         if self.reference is not None:
             check_reference(self.reference, records.space.k, records.space.chart.key)
+
+    def check_curved(self, records: Any) -> None:
+        """Refuse what a curved metric does not have, before anything is read."""
+        metric = named("metric", records.space.chart.name)
+        if records.space.chart.parts is not None:
+            raise ParameterError(f"{metric} takes records of one matrix each")
+        for flat in ("max_records", "reference"):
+            if getattr(self, flat) is not None:
+                raise ParameterError(f"{named(flat)} needs a flat metric, not {metric}")
+        source = getattr(records, "source", None)
+        if source is not None and records.grouped and not source.rereadable:
+            raise ParameterError(
+                f"{metric} with {named('groups')} reads the records at each step, and "
+                f"{source.name} can be read only once: save it to a file"
+            )
 
     def settle(self, records: Records, epsilon: float, delta: float, **options: Any) -> Settled:
         """One shot or a search, and the noise of the better one.
@@ -122,44 +164,56 @@ class Mean(base.Statistic):
         shared = ledger is not None and ledger.delta > 0
         if mechanism == Mechanism.AUTO and choices.real("delta", delta) > 0 and shared:
             mechanism = Mechanism.GAUSSIAN
-        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism}
+        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "domain": space.domain}
         given |= {"adjacency": options["adjacency"], "max_records": self.max_records}
-        shot = plan_one_shot(space.k, domain=space.domain, chart=space.chart, **given)
-        asked = records.n, epsilon, delta, mechanism, self.method, self.reference
-        method = choose_method(shot, *asked)
-        adapts = method is Method.ADAPTIVE
-        return Settled(Budget.gaussian(epsilon, delta) if adapts else shot.budget, method, shot)
+        given |= {"chart": space.chart}
+        shot = plan_one_shot(space.k, mechanism=mechanism, **given)
+        public = options["adjacency"] is Adjacency.REPLACE_ONE
+        once = not records.rereadable
+        rule = Rule(shot, epsilon, delta, mechanism, self.reference, once)
+        method, budget, reason = rule.choose(records.n if public else None, self.method)
+        if method is Method.ONESHOT:
+            if not space.chart.flat:  # its second step depends on the first
+                return Settled(budget, Method.ADAPTIVE, None, reason, two=True)
+            return Settled(budget, method, shot, reason)
+        if budget.noise is Noise.LAPLACE:
+            check_pure_budget(epsilon, len(space.region.center))
+        return Settled(budget, method, shot, reason, referred=self.reference is not None)
 
     def run(self, context: Context) -> Outcome:
-        if context.settled.method == Method.ONESHOT:
-            return self.one_shot(context, context.settled.shot)
-        store = context.gather()
-        found = MeanSearch(Search(store, context.account, context.space), self.reference).run()
-        within = found.within
-        if within is not None and within.at() >= found.bound.at():
-            within = None
-        return Outcome(
-            store.n, {"mean": found.y}, bound=found.bound, within=within, facts=self.offered
-        )
+        one_shot = context.settled.method == Method.ONESHOT
+        outcome = self.one_shot(context) if one_shot else self.search(context)
+        outcome.facts["reference"] = None if self.reference is None else self.reference.digest
+        return outcome
 
-    def one_shot(self, context: Context, shot: OneShot) -> Outcome:
+    def search(self, context: Context) -> Outcome:
+        """Find where the records are, then take their mean there."""
+        search = context.search(context.gather())
+        if context.settled.two:
+            found = TwoMeans(search).run()
+        elif context.account.budget.mu is None:
+            found = PureMeanSearch(search).run()
+        else:
+            found = MeanSearch(search, self.reference).run()
+        return Outcome(search.n, {"mean": found.y}, bound=found.bound, within=found.within)
+
+    def one_shot(self, context: Context) -> Outcome:
         """Ask the only query of a one-shot release."""
+        shot: OneShot = context.settled.shot
         store: VectorStore = context.records.stream()
         answer = context.account.ask(shot.query, store)
         estimate: Estimate = answer.estimate
         if shot.query.weight:
             answer.note(OneShotStep, n_estimate=estimate.count.value)
         y = context.space.region.center + estimate.value
-        facts = {**self.offered, "max_records": shot.max_records}
-        return Outcome(store.n, {"mean": y}, facts=facts)
-
-    @property
-    def offered(self) -> dict[str, Any]:
-        """Digest of the reference that was passed, whether it was used or not."""
-        return {"reference": None if self.reference is None else self.reference.digest}
+        return Outcome(store.n, {"mean": y}, facts={"max_records": shot.max_records})
 
     def errors(self, outcome: Outcome, records: Any) -> dict[str, float]:
-        y = records.space.chart.project(outcome.vectors["mean"], records.space.region)
+        chart, region = records.space.chart, records.space.region
+        y = chart.project(outcome.vectors["mean"], region)
+        if not chart.flat:
+            exact = records.once("mean", lambda rows: mean_riemann(chart.matrices(rows.Y)))
+            return {base.DISTANCE: float(distance_riemann(chart.matrices(y), exact))}
         truth = records.once("mean", lambda rows: rows.Y.mean(axis=0))
         return {base.DISTANCE: float(np.linalg.norm(y - truth))}
 
@@ -177,11 +231,20 @@ class Mean(base.Statistic):
         region = facts.space.region
         if facts.max_records is not None:
             return {"mean": share_sum(region, Adjacency(facts.adjacency))}
-        weight = 0 if facts.public else count_weight(len(region.center))
-        mean: Queries = {"mean": whole_domain_sum(region, weight)}
+        d = len(region.center)
         if not facts.searched:
-            return mean
+            return {"mean": whole_domain_sum(region, 0 if facts.public else count_weight(d))}
+        weight = 0 if facts.public else facts.last.weight(d)
+        mean: Queries = {"mean": whole_domain_sum(region, weight)}
         return steps.ball_queries(facts.space) | steps.shape_queries(facts.space) | mean
+
+    def count(self, facts: Facts) -> Count:
+        """The public number, or the noisy one of the last answer."""
+        if not facts.searched or facts.last.n_estimate is None:
+            return super().count(facts)
+        last, d, pure = facts.last, facts.d, facts.budget.mu is None
+        sd = last.scale * (sqrt(d + 2.0) if pure else 1.0) / last.weight(d)
+        return Count.noisy(float(last.n_estimate), sd, sure_of(facts.budget, d))
 
     def law(self, facts: Facts) -> AnyLaw | None:
         if facts.searched:
@@ -196,11 +259,13 @@ class Mean(base.Statistic):
 
     def statement(self, facts: Facts) -> str:
         if facts.searched:
-            return WHOLE_ERROR
+            return WHOLE_ERROR if facts.chart.flat else CURVED_ERROR
         return UPPER_LAW if facts.bound is None else MOVED
 
     def within_target(self, facts: Facts) -> tuple[str, float | None]:
-        reach = facts.step("clipping bias").reach[1]
+        reach = looks_of(facts).reach(facts.last)
+        if reach is None:
+            raise DataError("no bound within a reach can be stated")
         return WITHIN.format(reach=reach), reach
 
     # --- verification
@@ -209,13 +274,16 @@ class Mean(base.Statistic):
         stated = facts.bound
         assert stated is not None
         law = self.law(facts)
-        return self.searched(facts, stated, 0) if law is None else Bound.shifted(law, stated.shift)
+        if law is not None:
+            return Bound.shifted(law, stated.shift)
+        return self.searched(facts, stated, within=False)
 
-    def searched(self, facts: Facts, stated: Bound, reach: int) -> Bound:
+    def searched(self, facts: Facts, stated: Bound, within: bool) -> Bound:
         """The bound of a search, given the parts that do not follow from steps."""
-        looks = [step for step in facts.answers if step.step == "clipping bias"]
-        n = facts.count.value
-        return searched_bound(facts.last, facts.d, n, looks, reach, stated.free)
+        f, (bias, risk) = facts, looks_of(facts).of(facts.last, within)
+        n = asked_of(f)
+        rest = f.count, risk, stated.free, grain_of(f)
+        return clipped_bound(f.last, f.d, f.noise_scale, bias, n, *rest)
 
     def check(self, facts: Facts) -> Iterator[Check]:
         if not facts.searched:
@@ -228,8 +296,12 @@ class Mean(base.Statistic):
             return
         f, own_bound = facts, facts.bound
         assert own_bound is not None
-        yield Check("adjacency", f.public, f.adjacency)
-        yield from check_clipping_bias(f)
+        counted = (f.step("count") is None) == f.public == (f.last.n_estimate is None)
+        yield Check("number of records", counted, "counted first and last where private")
+        if not f.public:
+            yield check_counts(f)
+        yield from check_clipping_bias(f, f.last.width is not None)
+        yield from check_search(f)
         if f.last.width is None:
             region = f.space.region
             yield verify.same("radius", f.last.radius, float(region.radius), "the whole domain's")
@@ -237,45 +309,50 @@ class Mean(base.Statistic):
         else:
             yield Check("clipping bias", f.step("clipping bias") is not None, "measured")
             yield from check_units(f, f.last.width)
+        yield from self.check_curvature(f)
         if f.within is not None:
-            ok = verify.close(f.within, self.searched(f, f.within, 1))
+            ok = verify.close(f.within, self.searched(f, f.within, within=True))
             yield Check("bound, within", ok, "as for all records, but for the bias")
             least = own_bound.max_distance - own_bound.shift
             yield verify.at_least(
                 "max distance, within", f.within.max_distance, least, "before moves"
             )
 
-    def check_values(self, facts: Facts, values: Values) -> Iterator[Check]:
+    def check_curvature(self, f: Facts) -> Iterator[Check]:
+        """What a curved metric adds follows from the last step, but for its lengths."""
+        assert f.bound is not None
+        found, last = f.bound.curvature, f.last
+        yield Check("curvature", (found is None) == f.chart.flat, "of a curved metric, and of none")
+        twice = len(f.answers) > 1 and f.answers[-2].step == "center"
+        moved = last.point is not None
+        yield Check("steps", f.chart.flat <= (not (twice or moved)), "those of this metric")
+        if found is None:
+            return
+        point = list(f.space.region.center) if last.point is None else last.point
+        yield verify.equal("point", len(point), f.d)
+        if len(point) != f.d:
+            return
+        away = np.subtract(point, last.center)
+        reach = last.radius * max(last.width or [1.0]) + float(np.linalg.norm(away))
+        yield verify.same("reach", found.reach, reach, "of the last step, from its point")
+        if last.width is not None and moved:
+            yield Check("point", not away.any(), "the last centre")
+        slack = 1e-9 * (1.0 + found.length) ** 2
+        yield verify.at_least("length", found.length + slack, found.step, "a Newton step's")
+        inner = found.step**2 - slack <= found.along <= found.step * found.length + slack
+        yield Check("along", inner, "between the step's square and its product with the length")
+        if f.within is not None:
+            yield Check("curvature, within", f.within.curvature == found, "as for all records")
+
+    def check_values(self, facts: Facts, values: Arrays) -> Iterator[Check]:
         if facts.searched:
             yield verify.farthest(facts, values)
-            yield from self.check_shrinkage(facts, values)
-
-    def check_shrinkage(self, f: Facts, values: Values) -> Iterator[Check]:
-        """The shrinkage of a mean follows from σ, its dimension and its length."""
-        assert f.bound is not None
-        shrunk, own_law = f.bound.shrinkage, f.bound.noise
-        if shrunk is None:
-            return
-        dimensions = shrunk.unshrunk in (0, 1) and shrunk.dimension + shrunk.unshrunk == f.d
-        yield Check("shrinkage", dimensions, "dimensions")
-        yield Check("shrinkage", isinstance(own_law, Chi2), "where all units are equal")
-        yield verify.same("noise of what was shrunk", shrunk.sigma, sqrt(own_law.mean() / f.d), "σ")
-        p, square = shrunk.dimension, shrunk.length**2
-        factor = max(0.0, 1.0 - (p - 2) * shrunk.sigma**2 / square) if square else 1.0
-        ok = isclose(shrunk.factor, factor, rel_tol=1e-6, abs_tol=1e-9)
-        yield Check("factor of the shrinkage", ok, "James and Stein's")
-        whole = f.last.width is None
-        if whole and (f.step("center") is not None or f.reference is not None):
-            return  # shrunk to a centre that no step states
-        (y,) = verify.vectors(f, values)
-        if verify.at_edge(f, y):
-            return  # brought back into the domain, it is shorter or longer
-        rest = y - np.asarray(f.last.center)
-        if shrunk.unshrunk:
-            rest = rest - f.chart.components(rest)[0].v
-        most = shrunk.factor * shrunk.length + verify.tolerance(f, values)
-        length = float(np.linalg.norm(rest))
-        yield Check("length of the shrinkage", length <= most, f"{length:.9g}, at most {most:.9g}")
+            yield from check_shrinkage(facts, values)
+            yield from check_step(facts, values)
+        if facts.searched and not facts.public:
+            yield check_count(facts, values)
+        if facts.searched and facts.chart.flat and facts.last.width is not None:
+            yield check_ball(facts, values)
 
     # --- words and pictures
 
@@ -303,7 +380,7 @@ class Mean(base.Statistic):
 STATISTIC = Mean()
 
 
-@base.public
+@public
 def private_mean(
     X: Any,
     *,
@@ -360,25 +437,3 @@ def private_mean(
     """
     mean = Mean(mechanism, method, weights, max_records, reference)
     return mean.release(X, **options)
-
-
-def release_sum(
-    total: LatticeSum,
-    *,
-    epsilon: float,
-    delta: float,
-    mechanism: str = "auto",
-    adjacency: str = "replace-one",
-    ledger: Ledger | None = None,
-    label: str | None = None,
-    random_state: Seed = None,
-) -> Release:
-    """Release the mean of records in one shot, from their exact sum.
-
-    The options are those of :func:`private_mean`.
-    """
-    mean = Mean(mechanism, Method.ONESHOT)
-    mean.check_choices((Adjacency, adjacency, "adjacency"))
-    options: Options = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
-    options |= {"ledger": check_ledger(ledger), "label": label, "random_state": random_state}
-    return mean.answer(total, options, Unit(total.unit))

@@ -37,7 +37,8 @@ from spdp.release import Release
 from spdp.release.certificate import Facts
 from spdp.release.declaration import MATRIX, NONE, Check, Values
 from spdp.rendering.panels import Panel, matrix_panels, stacked
-from spdp.statistics.base import DISTANCE, Context, Options, Outcome, Statistic, public
+from spdp.statistics.base import DISTANCE, Context, Outcome, Statistic
+from spdp.statistics.options import Options, public
 
 # Chosen on MNIST's class 3, clean and with a third of its records moved to a corner.
 WALK = 7  # steps that approach the median, before those that are averaged
@@ -77,6 +78,7 @@ class Median(Statistic):
     order: ClassVar = f"{START_ORDER}{ROUNDS_ORDER}(direction;){{{WALK + AVERAGED}}}"
     forms: ClassVar = {"adaptive": (NONE,)}
     averaged: ClassVar = AVERAGED
+    over_sites: ClassVar = ()
     command: ClassVar = "Release the geometric median, for data with outliers."
 
     def run(self, context: Context) -> Outcome:

@@ -29,10 +29,16 @@ from spdp.engines import Engine
 from spdp.engines.store import MAX_RECORDS, SumStore
 from spdp.errors import DataError, ParameterError, reason
 from spdp.kernels.base import RECORD_NORM
-from spdp.options import OnInvalid, Unit, choose
+from spdp.ledger import Ledger, check_ledger
+from spdp.options import Method, OnInvalid, Unit, choose
+from spdp.privacy.account import Seed
 from spdp.queries.sums import whole_domain_sum
+from spdp.release import Release
 from spdp.release.files import strict_json, whole_file
-from spdp.statistics.base import DEFAULTS, Records
+from spdp.statistics.base import Records
+from spdp.statistics.mean import Mean
+from spdp.statistics.options import DEFAULTS, Options
+from spdp.system import make_private
 
 VERSION = 3
 WARNING = (
@@ -81,9 +87,14 @@ class LatticeSum:
     total: NDArray[np.int64]
     metric: str = "logeuclid"
     readings: frozenset[str] = field(default_factory=lambda: frozenset([secrets.token_hex(16)]))
-    unit: str = Unit.RECORD.value
+    unit: Unit = Unit.RECORD
     parts: int | None = None
     reference_point: Any = None  # nested lists, as in certificates
+
+    @property
+    def rereadable(self) -> bool:
+        """The records themselves are not at hand."""
+        return False
 
     @property
     def chart(self) -> Chart:
@@ -115,7 +126,7 @@ class LatticeSum:
         options = {"domain": domain, "metric": metric, "engine": engine, "groups": groups}
         options |= {"on_invalid": on_invalid, "reference_point": reference_point}
         records = Records(X, DEFAULTS | options)  # type: ignore[arg-type]
-        store, space, unit = records.stream(), records.space, records.source.unit.value
+        store, space, unit = records.stream(), records.space, records.unit
         total = store.total(whole_domain_sum(space.region))
         given: Any = {"unit": unit, "parts": space.chart.parts}
         point = space.chart.reference_point
@@ -141,8 +152,8 @@ class LatticeSum:
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write a sum file: versioned, checksummed, whole or not at all.
 
-        Only its owner may read it (mode 0600). An existing file is replaced only with
-        ``force``.
+        Only its owner may read it (mode 0600; on Windows whoever may read the folder).
+        An existing file is replaced only with ``force``.
         """
         own = {
             name: getattr(self, name) for name in ("k", "parts", "n", "metric", "reference_point")
@@ -150,7 +161,7 @@ class LatticeSum:
         body = msgspec.to_builtins(
             _Body(
                 **own,
-                unit=Unit(self.unit),
+                unit=self.unit,
                 domain=self.domain.describe(),
                 readings=sorted(self.readings),
                 total=self.total.tolist(),
@@ -159,7 +170,7 @@ class LatticeSum:
         head = {"format": "spdp-sum", "version": VERSION, "warning": WARNING}
         content = json.dumps({**head, **body, "sha256": _digest(body)})
         with whole_file(file := Path(path), force) as draft:
-            draft.touch(0o600)
+            make_private(draft)
             draft.write_text(content, encoding="utf-8")
         return file
 
@@ -199,10 +210,34 @@ def _checked(body: _Body) -> LatticeSum:
     domain.region(body.k, chart)  # an error where it does not fit
     if sum(v * v for v in body.total) > (body.n * RECORD_NORM) ** 2:
         raise DataError(f"its total is too large for {body.n} records")
-    given = msgspec.structs.asdict(body) | {"unit": body.unit.value, "domain": domain}
+    given = msgspec.structs.asdict(body) | {"domain": domain}
     exact, readings = np.array(body.total, np.int64), frozenset(body.readings)
     return LatticeSum(**given | {"total": exact, "readings": readings})
 
 
 def _digest(body: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+def release_sum(
+    total: LatticeSum,
+    *,
+    epsilon: float,
+    delta: float,
+    mechanism: str = "auto",
+    adjacency: str = "replace-one",
+    ledger: Ledger | None = None,
+    label: str | None = None,
+    random_state: Seed = None,
+    anyway: bool = False,
+) -> Release:
+    """Release the mean of records in one shot, from their exact sum.
+
+    The options are those of :func:`spdp.private_mean`.
+    """
+    mean = Mean(mechanism, Method.ONESHOT)
+    options: Options = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
+    options |= {"ledger": check_ledger(ledger), "label": label, "random_state": random_state}
+    options |= {"anyway": anyway}
+    mean.check_options(options)
+    return mean.answer(total, options)

@@ -43,6 +43,7 @@ import numpy as np
 from spdp.adaptive import Search
 from spdp.adaptive.shrinkage import denoised
 from spdp.adaptive.steps import ROUNDS_ORDER, SHAPE_ORDER, START_ORDER, ClippingBiasStep
+from spdp.data.progress import track
 from spdp.error.bound import UPPER
 from spdp.errors import ParameterError, TooNoisy, named
 from spdp.kernels.arrays import Array
@@ -54,10 +55,11 @@ from spdp.release import Release
 from spdp.release.certificate import Facts
 from spdp.release.declaration import MATRIX, Check, Sampled, Values
 from spdp.release.synthetic import covariance_root
-from spdp.release.verify import CLOSE, covariance, farthest, same
+from spdp.release.verify import CLOSE, Arrays, covariance, farthest, same
 from spdp.rendering.panels import Panel, changes, matrix_panels, row, stacked
-from spdp.statistics.base import Context, Options, Outcome, enough, option, public
+from spdp.statistics.base import Context, Outcome, enough
 from spdp.statistics.clipped_mean import ClippedMean, MomentStep, clipped_mean, variances_of
+from spdp.statistics.options import Options, option, public
 
 RADIUS = 1.4  # of the ellipsoid, over the typical distance; chosen like spdp.adaptive.tuning
 ENOUGH, LEAST = 2.0, 0.25  # n·μ/d^1.5: a warning below the first, refused below the second
@@ -102,6 +104,7 @@ class PCA(ClippedMean):
     last: ClassVar = "moments"
     steps: ClassVar = ClippedMean.steps | {last: CovarianceStep}
     order: ClassVar = f"{START_ORDER}({ROUNDS_ORDER}{SHAPE_ORDER})?(clipping bias;)?moments;"
+    over_sites: ClassVar = ("n_components",)
     command: ClassVar = """Release mean, covariance and principal components.
 
     Directions are vectors of the metric's chart. Warns or refuses if the noise is too
@@ -211,7 +214,7 @@ class PCA(ClippedMean):
     def statement(self, facts: Facts) -> str:
         return STATEMENT.format(unit=facts.unit, trusted=facts.last.trusted)
 
-    def check_values(self, facts: Facts, values: Values) -> Iterator[Check]:
+    def check_values(self, facts: Facts, values: Arrays) -> Iterator[Check]:
         yield farthest(facts, values)
         yield from self.check_components(values)
         yield from self.check_sampling(facts, values["covariance"])
@@ -291,10 +294,12 @@ def _trusted(raw: Array, vectors: Array, sd: float, width: Array, counted: float
     d, p = vectors.shape
     rng = np.random.default_rng(SEED)
     sums = []
-    for _ in range(NOISES):
-        E = np.tril(rng.standard_normal((d, d)), -1) * OFF_NOISE
-        E = (E + E.T + np.diag(rng.standard_normal(d))) * np.outer(width, width)
-        sums.append(sd * float(np.linalg.eigvalsh(E)[-p:].sum()))
+    with track("judging the components", NOISES) as advance:
+        for _ in range(NOISES):
+            E = np.tril(rng.standard_normal((d, d)), -1) * OFF_NOISE
+            E = (E + E.T + np.diag(rng.standard_normal(d))) * np.outer(width, width)
+            sums.append(sd * float(np.linalg.eigvalsh(E)[-p:].sum()))
+            advance(1)
     noise = float(np.quantile(sums, CERTAIN)) + counted
     held = float(np.einsum("ji,jk,ki->", vectors, raw, vectors))
     best = float(np.linalg.eigvalsh(raw)[-p:].sum())

@@ -54,10 +54,11 @@ from spdp.queries.sums import Frame
 from spdp.release import Release
 from spdp.release.certificate import Facts
 from spdp.release.declaration import MATRIX, NONE, Check, Sampled, Values
-from spdp.release.verify import equal
+from spdp.release.verify import Arrays, equal
 from spdp.rendering.panels import Panel, changes, matrix_panels, stacked
 from spdp.statistics import base
-from spdp.statistics.base import Context, Options, Outcome, Statistic
+from spdp.statistics.base import Context, Outcome, Statistic
+from spdp.statistics.options import Options, option, public
 
 MOST = 8  # covariates
 NARROWEST = 1e-140  # range of a covariate: squares of slopes stay finite
@@ -170,7 +171,7 @@ class Regression(Statistic):
     command: ClassVar = "Release the regression of the matrices in files on covariates."
     aliases: ClassVar = ("regress",)
 
-    ranges: ArrayLike = base.option("Public range of each covariate.", "18:90", (), **RANGES)
+    ranges: ArrayLike = option("Public range of each covariate.", "18:90", (), **RANGES)
 
     # --- asking
 
@@ -181,7 +182,7 @@ class Regression(Statistic):
         store, account = context.gather(), context.account
         limits = check_ranges(self.ranges)
         p = len(limits)
-        fewest = FEWEST * sqrt(store.d * (1 + p)) / account.mu
+        fewest = FEWEST * sqrt(store.d * (1 + p)) / account.budget.whole
         if context.public and store.n < fewest:
             raise ParameterError(
                 f"{store.n:,} {plural(account.unit)} are too few for {store.d} coordinates at "
@@ -308,7 +309,7 @@ class Regression(Statistic):
         stated = [step.ranges is not None for step in facts.answers if isinstance(step, FitStep)]
         yield Check("ranges", stated == [False, True], "in the last step")
 
-    def check_values(self, facts: Facts, values: Values) -> Iterator[Check]:
+    def check_values(self, facts: Facts, values: Arrays) -> Iterator[Check]:
         """Noise of predictions, mean of covariates: from Gram matrix and ranges."""
         last, seen = facts.last, facts.step("covariate deviations")
         at, S, limits = (np.asarray(v, float) for v in (last.at, last.gram, last.ranges))
@@ -406,7 +407,7 @@ def check_covariates(covariates: Any, p: int) -> Any:
 STATISTIC = Regression()
 
 
-@base.public
+@public
 def private_regression(
     X: Any, covariates: Any, *, ranges: ArrayLike, **options: Unpack[Options]
 ) -> Release:

@@ -32,8 +32,7 @@ from spdp import (  # noqa: E402
     private_pca,
 )
 from spdp.datasets import synthetic_spd  # noqa: E402
-from spdp.statistics.mean import release_sum  # noqa: E402
-from spdp.statistics.partial_sums import LatticeSum  # noqa: E402
+from spdp.statistics.partial_sums import LatticeSum, release_sum  # noqa: E402
 
 N = 900
 X = synthetic_spd(N, 2, random_state=0)

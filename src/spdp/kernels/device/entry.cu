@@ -238,7 +238,7 @@ extern "C" __global__ void row_counts(Int m, int d, const double* y, const doubl
         if (tally[t]) add_to(counts + t, tally[t]);
 }
 
-// Reaches stand behind the other parameters, three numbers each.
+// Reaches stand behind the other parameters, four numbers each.
 extern "C" __global__ void row_excess(Int m, int d, const double* y, const double* parameters, int lanes, double radius,
                                       int reaches, Int* sums) {
     const Rows rows(m, d, y, parameters, lanes);

@@ -113,9 +113,10 @@ FN int interval(double norm, const double* edges, int count) {
     return place;
 }
 
-// What clipping to `radius` takes off, of a record within a reach: the query ExcessSum. Between 0 and weight.
+// What clipping to `radius` takes off, of a record within a reach: the query ClippingBias. Between 0 and weight;
+// `most` is the largest value over reach^power.
 struct Reach {
-    double reach, weight, power;
+    double reach, weight, power, most;
 };
 FN Int excess_units(const Lengths& at, double radius, const Reach& of) {
     if (!(at.scaled > radius)) return 0;  // as most are
@@ -125,7 +126,7 @@ FN Int excess_units(const Lengths& at, double radius, const Reach& of) {
         before *= before;
         after *= after;
     }
-    const double share = before - after;
+    const double share = (before - after) / of.most;
     if (!(share > 0.0)) return 0;  // nor is it a number
     const double units = ceil(smaller(share, 1.0) * of.weight);
     return Int(smaller(units, of.weight));

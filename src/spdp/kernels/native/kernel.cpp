@@ -4,6 +4,7 @@
 // Householder reduction to tridiagonal form, then implicit QL with Wilkinson's shift. Each lane keeps its own active
 // window, found by a masked scan before each sweep, so lanes advance independently. The rotations of a sweep are applied
 // to blocks of rows whose shared column stays in a register.
+#include "carry.hpp"
 #include "lanes.hpp"
 
 #include <algorithm>
@@ -63,6 +64,7 @@ template <int K, int N> struct Solver final : Worker {
         y = work + 2 * k;
     }
     INLINE int size() const { return K ? K : kk; }
+    // Loops have pointers of their own: to Clang a vector that is stored may change any member, which is then read again.
 
     // --- eigendecomposition of the lower triangle of A: eigenvalues in d, eigenvectors in the columns of V -----------
     INLINE M flip() {  // QL is accurate for graded matrices when the large entries are at the bottom
@@ -93,6 +95,7 @@ template <int K, int N> struct Solver final : Worker {
     // Tridiagonal form in d and e, reflectors in the rows of A left of the diagonal, 1/h of each in work.
     INLINE void tridiagonalise() {
         const int k = size();
+        P *const A = this->A, *const d = this->d, *const e = this->e;
         P* h = work;           // 0 where there is no reflector
         P* p = work + k;
         for (int i = k - 1; i >= 2; --i) {
@@ -140,6 +143,7 @@ template <int K, int N> struct Solver final : Worker {
     }
     INLINE void form_vectors() {
         const int k = size();
+        P* const V = this->V;
         const P* h = work;
         P* p = work + k;
         for (int i = 0; i < k; ++i)
@@ -175,6 +179,7 @@ template <int K, int N> struct Solver final : Worker {
     // True for lanes that did not converge.
     INLINE M ql() {
         const int k = size();
+        P *const d = this->d, *const e = this->e, *const c = this->c, *const s = this->s;
         M busy = none<N>();
         for (int sweep = 0; sweep <= MAX_SWEEPS_PER_EIGENVALUE * k; ++sweep) {
             // each lane's window [l, m]: l the first coupling that is not negligible, m the end of its block
@@ -263,6 +268,7 @@ template <int K, int N> struct Solver final : Worker {
     // y = vecd(V diag(values) V'), values in `work`
     INLINE void compose(const P* values) {
         const int k = size();
+        P *const V = this->V, *const y = this->y;
         P* t = c;
         int at = k;
         for (int i = 0; i < k; ++i) {
@@ -282,16 +288,16 @@ template <int K, int N> struct Solver final : Worker {
                     q2 += t[l] * v[2 * k + l];
                     q3 += t[l] * v[3 * k + l];
                 }
-                y[at] = q0 * M_SQRT2;
-                y[at + 1] = q1 * M_SQRT2;
-                y[at + 2] = q2 * M_SQRT2;
-                y[at + 3] = q3 * M_SQRT2;
+                y[at] = q0 * SQRT2;
+                y[at + 1] = q1 * SQRT2;
+                y[at + 2] = q2 * SQRT2;
+                y[at + 3] = q3 * SQRT2;
                 at += 4;
             }
             for (; j < k; ++j) {
                 P q = 0.0;
                 for (int l = 0; l < k; ++l) q += t[l] * V[j * k + l];
-                y[at++] = q * M_SQRT2;
+                y[at++] = q * SQRT2;
             }
         }
     }
@@ -303,7 +309,7 @@ template <int K, int N> struct Solver final : Worker {
             int at = k;
             for (int i = 0; i < k; ++i) {
                 out[i * k + i] = y[i].lanes()[lane];
-                for (int j = i + 1; j < k; ++j) out[i * k + j] = out[j * k + i] = y[at++].lanes()[lane] * M_SQRT1_2;
+                for (int j = i + 1; j < k; ++j) out[i * k + j] = out[j * k + i] = y[at++].lanes()[lane] * SQRT1_2;
             }
         }
     }
@@ -328,10 +334,15 @@ template <int K, int N> struct Solver final : Worker {
 
     // --- one batch of up to W matrices -------------------------------------------------------------------------------
     void batch(const Job& job, int64_t begin, int lanes) {
+        if (job.mode == CARRY) return carry_vectors(*this, job, begin, lanes);
         load(A, size(), reader.at(size(), job, begin, lanes));
         P shift, largest;
         M finite, symmetric;
         prepare(A, size(), job.single, job.slack, shift, largest, finite, symmetric);
+        if (job.congruence) {
+            carry_matrices(*this, job.congruence, shift, largest);
+            shift += P(double(job.exponent));
+        }
         finish(job, Consecutive{begin}, lanes, shift, largest, finite, symmetric, decompose());
     }
     // What follows the decomposition of prepared matrices.

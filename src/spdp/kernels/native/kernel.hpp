@@ -9,7 +9,7 @@
 
 namespace spdp {
 
-enum Mode { EIGH = 0, LOGM = 1, EXPM = 2, LOGSUM = 3, LOGVEC = 4, ENCODE = 5, LATTICE_SUM = 6, ADD_ROWS = 7 };
+enum Mode { EIGH = 0, LOGM = 1, EXPM = 2, LOGSUM = 3, LOGVEC = 4, ENCODE = 5, LATTICE_SUM = 6, ADD_ROWS = 7, CARRY = 8 };
 
 struct Job {
     int mode = 0, chart = 0, k = 0;       // the chart by its place in CHARTS; LOGVEC, ENCODE and LATTICE_SUM for all but the first
@@ -22,6 +22,8 @@ struct Job {
     const double* center = nullptr;       // (d,)
     double radius = 1;
     const double* weights = nullptr;      // (m,) or null (LOGSUM)
+    const double* congruence = nullptr;   // (k,k) or null: W, for W X W' in place of X (LOGSUM; CARRY, where x holds vectors (m,d))
+    int exponent = 0;                     // and of a power of two that multiplies W X W'
     double* out = nullptr;                // (m,k,k) or (m,d); eigenvectors for EIGH
     double* values = nullptr;             // eigenvalues (m,k) for EIGH, smallest eigenvalue (m,) for LOGM and LOGSUM
     int64_t* codes = nullptr;             // (m,d) for ENCODE; a table (count,d) for ADD_ROWS
@@ -30,6 +32,7 @@ struct Job {
 };
 
 constexpr int LARGE = 48;  // matrices from this size on are worked on one at a time
+constexpr int SIDE_BY_SIDE = 128;  // up to this size they may share lanes: beyond, they leave the second-level cache
 
 // Per-thread results and scratch memory; opaque to the module.
 struct Worker {
@@ -72,6 +75,14 @@ struct RotateJob {
 };
 typedef void (*RotatePass)(const RotateJob& job, int64_t begin, int64_t end);
 typedef void (*VectorPass)(const VectorJob& job, int64_t begin, int64_t end, int64_t* total);
+
+// All kernels of one instruction set.
+struct Kernels {
+    const char* name;
+    const ChartKernel* charts;  // the last has no name
+    VectorPass vectors, products, counts;
+    RotatePass rotate;
+};
 
 // The rule of the lattice: the sum of squares of an integer vector, held as doubles `stride` apart, is at most
 // 2^(2 LATTICE_BITS), in integer arithmetic; a vector over it is shrunk toward zero until it holds.

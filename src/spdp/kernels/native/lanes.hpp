@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 namespace SPDP_ISA {
@@ -20,12 +21,12 @@ constexpr double LATTICE = double(1LL << LATTICE_BITS);
 constexpr double NEAR_NORM = LATTICE * LATTICE * (1.0 - 0x1p-20);  // float norms below it need no exact check
 constexpr int64_t FLUSH = 1 << 20;                // additions after which double accumulators are emptied (2^30 * 2^20 < 2^53)
 
-struct Free {
-    void operator()(void* p) const { std::free(p); }
+constexpr std::align_val_t ALIGNED{128};
+struct Free {  // not inlined: out of the way of the loops
+    __attribute__((noinline)) void operator()(void* p) const { ::operator delete(p, ALIGNED); }
 };
-template <class T> std::unique_ptr<T[], Free> buffer(size_t count) {
-    void* p = std::aligned_alloc(128, (count * sizeof(T) + 127) / 128 * 128);
-    if (!p) throw std::bad_alloc();
+template <class T> __attribute__((noinline)) std::unique_ptr<T[], Free> buffer(size_t count) {
+    void* p = ::operator new(count * sizeof(T), ALIGNED);
     std::memset(p, 0, count * sizeof(T));
     return std::unique_ptr<T[], Free>(static_cast<T*>(p));
 }
@@ -62,22 +63,17 @@ template <int N> struct Reader {
 };
 
 // One stage of a transposition in place: rows that are S apart trade their blocks of S entries off the diagonal.
-template <int S> INLINE void trade(Vec& a, Vec& b) {
-    Int lower, upper;
-    for (int l = 0; l < LANES; ++l) {
-        lower[l] = l & S ? l - S + LANES : l;
-        upper[l] = l & S ? l + LANES : l + S;
-    }
+template <int S, int... L> INLINE void trade(Vec& a, Vec& b, std::integer_sequence<int, L...>) {
     const Vec c = a, e = b;
-    a = __builtin_shuffle(c, e, lower);
-    b = __builtin_shuffle(c, e, upper);
+    a = SHUFFLE(c, e, (L & S ? L - S + LANES : L)...);
+    b = SHUFFLE(c, e, (L & S ? L + LANES : L + S)...);
 }
 // Stages of trades among blocks smaller than `Most`: all of a transposition, or all but its last stage, of half a vector,
 // which reading may take care of.
 template <int Most = LANES, int S = 1> INLINE void transpose(Vec* rows) {
     if constexpr (S < Most) {
         for (int i = 0; i < LANES; ++i)
-            if (!(i & S)) trade<S>(rows[i], rows[i + S]);
+            if (!(i & S)) trade<S>(rows[i], rows[i + S], std::make_integer_sequence<int, LANES>());
         transpose<Most, 2 * S>(rows);
     }
 }

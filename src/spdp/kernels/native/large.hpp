@@ -39,7 +39,6 @@ INLINE double dot(const double* a, const double* b, int n) {  // n a multiple of
 inline int padded(int n) { return (n + LANES - 1) / LANES * LANES; }
 
 struct Large final : Worker {
-    static constexpr int SIDE_BY_SIDE = 128;             // beyond, the lanes' matrices leave the second-level cache
     static constexpr int ROWS = LANES < 4 ? LANES : 4;   // rows that share the loads of a pass
     static constexpr int SWEEPS = 24;                    // whose rotations are applied together
     static constexpr int WIDE = 4;                       // vectors of a row that a rotation moves at once
@@ -262,11 +261,11 @@ struct Large final : Worker {
         while (c < 8 && !yes.lane(c)) ++c;
         if (c == 8 || (clipped && !inside(job, top, std::ldexp(1.0, exponent - CLASSES[c])))) return nullptr;
         bottom = exponent - CLASSES[c];
-        return &poles(c);
+        return &POLES[c];
     }
     // Whether all eigenvalues, of which bounds are known, are safely inside the clip.
     bool inside(const Job& job, double top, double bottom) const {
-        const double least = std::exp(job.log_low - shift * M_LN2) * (1 + 1e-9), most = std::exp(job.log_high - shift * M_LN2) * (1 - 1e-9);
+        const double least = std::exp(job.log_low - shift * LN2) * (1 + 1e-9), most = std::exp(job.log_high - shift * LN2) * (1 - 1e-9);
         const auto all = [](const Mask<8 / LANES>& m) { return !any(~m); };
         return (bottom >= least || all(above(Shifts(least), 1.0))) && (top <= most || all(above(Shifts(-most), -1.0)));
     }
@@ -479,14 +478,14 @@ struct Large final : Worker {
             for (int top = left; top < k; top += LANES)
                 for (int j = left; j < std::min(left + LANES, k); ++j) {
                     double* to = y + k + int64_t(j) * (2 * k - j - 1) / 2 - j - 1;
-                    for (int i = std::max(top, j + 1); i < std::min(top + LANES, k); ++i) to[i] = entry(S, i, j) * M_SQRT2;
+                    for (int i = std::max(top, j + 1); i < std::min(top + LANES, k); ++i) to[i] = entry(S, i, j) * SQRT2;
                 }
     }
     void store_matrix(double* out) const {
         int at = k;
         for (int i = 0; i < k; ++i) {
             out[size_t(i) * k + i] = y[i];
-            for (int j = i + 1; j < k; ++j) out[size_t(i) * k + j] = out[size_t(j) * k + i] = y[at++] * M_SQRT1_2;
+            for (int j = i + 1; j < k; ++j) out[size_t(i) * k + j] = out[size_t(j) * k + i] = y[at++] * SQRT1_2;
         }
     }
     void store_eigen(const Job& job, int64_t index) const {
@@ -615,7 +614,7 @@ struct Large final : Worker {
     void shorten(const Job& job, bool clipped, const Poles& poles, int bottom, double& least) {
         const double scale = std::ldexp(1.0, -bottom);
         if (!clipped) least = smallest(1.0 / scale);
-        sum_resolvents(poles, scale, poles.constant + (bottom + shift) * M_LN2);
+        sum_resolvents(poles, scale, poles.constant + (bottom + shift) * LN2);
         bring_back();
         flatten(F);
     }
@@ -674,7 +673,7 @@ struct Large final : Worker {
         if (++pending == FLUSH) flush();
     }
     void run(const Job& job, int64_t begin, int64_t end) override {
-        if (lanes && (job.mode == EIGH || job.mode == EXPM)) return lanes->run(job, begin, end);
+        if (lanes && (job.mode == EIGH || job.mode == EXPM || job.mode == CARRY)) return lanes->run(job, begin, end);
         for (int64_t i = begin; i < end; ++i) one(job, i);
         if (job.mode == LOGSUM) finish(job);  // its sums are kept for each chunk
     }

@@ -146,7 +146,7 @@ template <int K, int N> struct LogCholesky final : Worker {
         take_logs(z);
         // times the root of 2^shift, without leaving the range of pow2
         const P half = trunc(0.5 * shift), odd = shift - 2.0 * half;
-        const P root = pow2(half) * select(odd == 0.0, P(1.0), select(odd > 0.0, P(M_SQRT2), P(M_SQRT1_2)));
+        const P root = pow2(half) * select(odd == 0.0, P(1.0), select(odd > 0.0, P(SQRT2), P(SQRT1_2)));
         for (int j = 0; j < dim(); ++j)
             y[j] = select(plain, y[j], j < k ? z[j] + shift * (0.5 * 0.6931471805599453) : z[j] * root);
         return is;

@@ -5,6 +5,8 @@
 #include <cstring>
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #define INLINE inline __attribute__((always_inline))
@@ -22,6 +24,13 @@ constexpr int LANES = 2;
 typedef double Vec __attribute__((vector_size(8 * LANES)));
 typedef int64_t Int __attribute__((vector_size(8 * LANES)));
 typedef int32_t Half __attribute__((vector_size(4 * LANES)));
+
+// Entries of two vectors by their places, the second's after the first's.
+#if defined(__clang__) || __GNUC__ >= 12
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, Int{__VA_ARGS__})
+#endif
 
 // The first half of a vector from one place in memory, the second from another.
 INLINE Vec halves(const double* a, const double* b) {
@@ -53,6 +62,8 @@ INLINE Vec vsqrt(Vec x) {
     return (Vec)_mm256_sqrt_pd((__m256d)x);
 #elif defined(__x86_64__)
     return (Vec)_mm_sqrt_pd((__m128d)x);
+#elif defined(__aarch64__)
+    return (Vec)vsqrtq_f64((float64x2_t)x);
 #else
     for (int i = 0; i < LANES; ++i) x[i] = __builtin_sqrt(x[i]);
     return x;
@@ -74,6 +85,8 @@ INLINE bool vany(Int m) {
     return _mm256_movemask_pd((__m256d)m) != 0;
 #elif defined(__x86_64__)
     return _mm_movemask_pd((__m128d)m) != 0;
+#elif defined(__aarch64__)
+    return vmaxvq_u32((uint32x4_t)m) != 0;
 #else
     int64_t r = 0;
     for (int i = 0; i < LANES; ++i) r |= m[i];
@@ -156,6 +169,8 @@ template <int N> INLINE Pack<N> select(const Mask<N>& m, const Pack<N>& a, const
     EACH r.v[i] = (Vec)_mm512_mask_blend_pd(m.v[i], (__m512d)b.v[i], (__m512d)a.v[i]);
 #elif defined(__AVX2__)
     EACH r.v[i] = (Vec)_mm256_blendv_pd((__m256d)b.v[i], (__m256d)a.v[i], (__m256d)m.v[i]);
+#elif defined(__aarch64__)
+    EACH r.v[i] = (Vec)vbslq_f64((uint64x2_t)m.v[i], (float64x2_t)a.v[i], (float64x2_t)b.v[i]);
 #else
     EACH r.v[i] = (Vec)((m.v[i] & (Int)a.v[i]) | (~m.v[i] & (Int)b.v[i]));
 #endif
@@ -233,6 +248,8 @@ template <int N> INLINE Pack<N> whole(const Pack<N>& a) {
     EACH r.v[i] = (Vec)_mm512_roundscale_pd((__m512d)a.v[i], _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
 #elif defined(__AVX2__)
     EACH r.v[i] = (Vec)_mm256_round_pd((__m256d)a.v[i], _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+#elif defined(__aarch64__)
+    EACH r.v[i] = (Vec)vrndq_f64((float64x2_t)a.v[i]);
 #else
     r = trunc(a);
 #endif
@@ -254,6 +271,7 @@ template <int N> INLINE Pack<N> exponent(const Pack<N>& a) {
     return r;
 }
 
+constexpr double SQRT2 = 0x1.6a09e667f3bcdp+0, SQRT1_2 = SQRT2 / 2, LN2 = 0x1.62e42fefa39efp-1;
 constexpr double LN2_HIGH = 0x1.62e42fefa3800p-1;  // exact product with any exponent
 constexpr double LN2_LOW = 0x1.ef35793c76730p-45;
 

@@ -1,70 +1,158 @@
-// The logarithm on [1, 2^c] as a sum of resolvents: log x = constant - sum_j weight_j / (x + at_j), to 4e-15 or better.
-//
-// log x - log x0 is the integral of 1/(t + x0) - 1/(t + x) over t > 0. Put t = sc(y)^2, Jacobi's function of complementary
-// parameter 2^-c, for 0 < y < K: then for any x of the interval the integrand is analytic in y as far out as it can be
-// (the map of Zolotarev's problem; Hale, Higham and Trefethen 2008 use it for the square root), and Gauss and Legendre's
-// rule converges like a constant to the power of its nodes.
+// The logarithm on [1, 2^c] as a sum of resolvents, to 4e-15 or better:
+// log x = constant - sum_j weight_j / (x + at_j). Made by poles.py, which says how.
 #pragma once
-#include <cmath>
-#include <utility>
 
 namespace SPDP_ISA {
 
 constexpr int MAX_POLES = 48;
-constexpr int CLASSES[8] = {3, 5, 7, 9, 11, 14, 17, 20};          // the intervals, by their c
-constexpr int COUNTS[8] = {16, 24, 24, 32, 32, 40, 48, MAX_POLES};  // of their poles, whole packs
+constexpr int CLASSES[8] = {3, 5, 7, 9, 11, 14, 17, 20};  // the intervals, by their c
 
 struct Poles {
-    int count = 0;
-    double at[MAX_POLES], weight[MAX_POLES], constant;
-
-    Poles(int c, int count_) : count(count_) {
-        using Real = long double;
-        const Real kappa = std::ldexp(Real(1), c), middle = std::sqrt(kappa);
-        Real a[16] = {1}, ratio[16] = {}, b = 1 / middle;  // the arithmetic-geometric mean: K = pi / (2 a)
-        int last = 0;
-        while (last < 15 && std::fabs(a[last] - b) > 1e-18L * b) {
-            const Real mean = (a[last] + b) / 2, half = (a[last] - b) / 2;
-            b = std::sqrt(a[last] * b);
-            a[++last] = mean;
-            ratio[last] = half / mean;
-        }
-        const Real K = M_PIl / (2 * a[last]);
-        Real sum = std::log(middle);
-        for (int j = 0; j < count / 2; ++j) {
-            const auto [z, gauss] = legendre(count, j);
-            Real phi = std::ldexp(a[last] * (1 - z) / 2 * K, last);
-            for (int n = last; n > 0; --n) phi = (phi + std::asin(ratio[n] * std::sin(phi))) / 2;
-            const Real sn = std::sin(phi), cn = std::cos(phi), dn = std::sqrt(cn * cn + sn * sn / kappa);
-            const Real t = sn * sn / (cn * cn), w = gauss * K * sn * dn / (cn * cn * cn);
-            const Real mirrored = kappa / t, other = w * kappa / (t * t);  // of K - y
-            sum += w / (t + middle) + other / (mirrored + middle);
-            at[2 * j] = double(t), weight[2 * j] = double(w);
-            at[2 * j + 1] = double(mirrored), weight[2 * j + 1] = double(other);
-        }
-        constant = double(sum);
-    }
-
-    // The j-th largest root of Legendre's polynomial of degree n, and its weight.
-    static std::pair<long double, long double> legendre(int n, int j) {
-        long double z = std::cos(M_PIl * (j + 0.75L) / (n + 0.5L)), slope = 1;
-        for (int step = 0; step < 8; ++step) {
-            long double before = 1, value = z;
-            for (int m = 2; m <= n; ++m) {
-                const long double next = ((2 * m - 1) * z * value - (m - 1) * before) / m;
-                before = std::exchange(value, next);
-            }
-            slope = n * (z * value - before) / (z * z - 1);
-            z -= value / slope;
-        }
-        return {z, 2 / ((1 - z * z) * slope * slope)};
-    }
+    int count;  // whole packs
+    double constant, at[MAX_POLES], weight[MAX_POLES];
 };
 
-inline const Poles& poles(int c) {
-    static const Poles all[8] = {{CLASSES[0], COUNTS[0]}, {CLASSES[1], COUNTS[1]}, {CLASSES[2], COUNTS[2]}, {CLASSES[3], COUNTS[3]},
-                                 {CLASSES[4], COUNTS[4]}, {CLASSES[5], COUNTS[5]}, {CLASSES[6], COUNTS[6]}, {CLASSES[7], COUNTS[7]}};
-    return all[c];
-}
+constexpr Poles POLES[8] = {
+    {16, 0x1.b94ff73e43ffap+3,  // c = 3
+     {0x1.6867a3b76878bp-13, 0x1.6bae0e7fd93cfp+15, 0x1.347fc866a0207p-8, 0x1.a8deb0faee59ep+10,
+      0x1.c935d3ca40087p-6, 0x1.1ead7fab75735p+8, 0x1.83f8c3a90b6cap-4, 0x1.51d6cb8c50241p+6,
+      0x1.f1b31be4d16c2p-3, 0x1.075b0a1ede6e1p+5, 0x1.10fa768f2e1e2p-1, 0x1.e027bee28f1eap+3,
+      0x1.121f7488e28ffp+0, 0x1.de2689f8ac979p+2, 0x1.071d9c5aa7c89p+1, 0x1.f2274e28acbb2p+1},
+     {0x1.cdab217f54898p-11, 0x1.d1dd1ea041f4bp+17, 0x1.5b1e398725c7ap-7, 0x1.de0e746a709d7p+11,
+      0x1.4726752107605p-5, 0x1.9a41997dc5b9dp+8, 0x1.9902de00c9ab2p-4, 0x1.6428eb7e121adp+6,
+      0x1.a6cc9565e629ap-3, 0x1.bf71d812cdb05p+4, 0x1.90155639c260dp-2, 0x1.5fdcfeeae2fa5p+3,
+      0x1.6eb22fbd2cc5fp-1, 0x1.3fd0084116c21p+2, 0x1.5115ca1fc8c2bp+0, 0x1.3f19772da485bp+1}},
+    {24, 0x1.0489f152ede00p+4,  // c = 5
+     {0x1.ddba4675181ccp-15, 0x1.125d93db3b65dp+19, 0x1.9bd6092380dc0p-10, 0x1.3e433678d07a0p+14,
+      0x1.33f0bb80458f7p-7, 0x1.a9a40f611ee0fp+11, 0x1.06b1c33dbd7cfp-5, 0x1.f2f3d1f7f5742p+9,
+      0x1.4f52771b1bd10p-4, 0x1.86e242fdaff69p+8, 0x1.67fa6738085e0p-3, 0x1.6c1c6a909e262p+7,
+      0x1.5a0307cb506ebp-2, 0x1.7acecf331a6ebp+6, 0x1.355ef7f0ebef3p-1, 0x1.a7ac2ec2ad940p+5,
+      0x1.07d7d82b4580cp+0, 0x1.f0c7af0660e6dp+4, 0x1.b4b392992729fp+0, 0x1.2c2416d5a9284p+4,
+      0x1.62ee1c7bd4834p+1, 0x1.714a22b41114fp+3, 0x1.1dbcf96123bb9p+2, 0x1.cab6b0f10097ep+2},
+     {0x1.3242bee0215b2p-12, 0x1.5fc78b91ddcf7p+21, 0x1.d136745ed4021p-9, 0x1.6782ee41302ffp+15,
+      0x1.bb360aa2d8508p-7, 0x1.324eaa684422dp+12, 0x1.15467864286a3p-5, 0x1.0752cbe722d53p+10,
+      0x1.18bddc796d19cp-4, 0x1.4742722d97c52p+8, 0x1.f8ae31d98523cp-4, 0x1.fe7980bd6a94cp+6,
+      0x1.a7c4276b1cec2p-3, 0x1.cfee993ce5e8bp+5, 0x1.56e4d52fe9058p-2, 0x1.d594bde810621p+4,
+      0x1.1095939bb6c05p-1, 0x1.009e82eac030ap+4, 0x1.aec20794ccc95p-1, 0x1.280e58acd13c9p+3,
+      0x1.549f7898813eap+0, 0x1.626750b773ba3p+2, 0x1.0ec888b0194eap+1, 0x1.b2b4a732cf4e1p+1}},
+    {24, 0x1.146c8c750cd1dp+4,  // c = 7
+     {0x1.6206e5636b860p-14, 0x1.723b519e8c2bfp+20, 0x1.3144ab21ec9e9p-9, 0x1.ad5ddcc866adap+15,
+      0x1.c90fe822f8184p-7, 0x1.1ec5487ccd843p+13, 0x1.873ee34955f5fp-5, 0x1.4f03142d72671p+11,
+      0x1.f713880758089p-4, 0x1.048a7edeae695p+10, 0x1.119036dd13ce9p-2, 0x1.df20e770a0ae7p+8,
+      0x1.0c5a82b4de166p-1, 0x1.e86e261c426c4p+7, 0x1.edf2860c2ff82p-1, 0x1.095b30bbc022bp+7,
+      0x1.b588f9273c5c9p+0, 0x1.2b91b3482114dp+6, 0x1.7b49b3ce7a6d7p+1, 0x1.5992eb5207d24p+5,
+      0x1.4527a0782e25dp+2, 0x1.931b41828e5b0p+4, 0x1.155df38bf38f0p+3, 0x1.d88eda9a0322ap+3},
+     {0x1.c5ebfc213a64bp-12, 0x1.dab2f52114868p+22, 0x1.58ea97c8530e6p-8, 0x1.e521f5b148345p+16,
+      0x1.4964496b8f594p-6, 0x1.9d55c032adae8p+13, 0x1.9ef24116df4d8p-5, 0x1.634e6264efc88p+11,
+      0x1.aa24b8b3b229ap-4, 0x1.b96547ce8e618p+9, 0x1.8882520f2d1a3p-3, 0x1.57ba266aab902p+8,
+      0x1.55cb7df246e8ep-2, 0x1.370ce7fa579dcp+7, 0x1.223d865a8da3ap-1, 0x1.37d7df4ed9dedp+6,
+      0x1.e911b0e7c6dbfp-1, 0x1.4eda6b53f0e23p+5, 0x1.9c34521f419e4p+0, 0x1.7790840050dc0p+4,
+      0x1.5c82699f3e844p+1, 0x1.b00f60ea4f4ffp+3, 0x1.27b0fc382bea0p+2, 0x1.f7c719f6fb95dp+2}},
+    {32, 0x1.37601e5627233p+4,  // c = 9
+     {0x1.3ef2974b4b9aap-15, 0x1.9af394d389465p+23, 0x1.13b8b61a0e9e3p-10, 0x1.db60d0c42c507p+18,
+      0x1.9e269d81fea95p-8, 0x1.3c7bd54510868p+16, 0x1.631d35d231bc0p-6, 0x1.7119280f494a2p+14,
+      0x1.c76e5cfd2a925p-5, 0x1.1fcc327ad4e93p+13, 0x1.ea74034dd3987p-4, 0x1.0b3f28b726ff6p+12,
+      0x1.d7b4d0252a16dp-3, 0x1.15de293c6b31ap+11, 0x1.a4afd4dfa799ep-2, 0x1.3791118683295p+10,
+      0x1.64b4122fec2e8p-1, 0x1.6f74286dbfc0ep+9, 0x1.249f92457a32fp+0, 0x1.bfeba8f210a2bp+8,
+      0x1.d656397f95192p+0, 0x1.16ad488c9d98dp+8, 0x1.758ff25939fc2p+1, 0x1.5ededb2e66381p+7,
+      0x1.26f71dce0ea28p+2, 0x1.bc5d38025fbd0p+6, 0x1.d0c720217db1bp+2, 0x1.1a028fc96322ep+6,
+      0x1.6e0e45a85618ap+3, 0x1.6610d03167542p+5, 0x1.20642a2f2f1c6p+4, 0x1.c67e5fc5692f7p+4},
+     {0x1.99146a256d44ap-13, 0x1.078aa61017495p+26, 0x1.37f8514f9d5d6p-9, 0x1.0cf0014b7b722p+20,
+      0x1.2b0ffa38646d9p-7, 0x1.c912716a967dcp+16, 0x1.78a3d444c6fe6p-6, 0x1.8778c7b153591p+14,
+      0x1.7f2b40029e320p-5, 0x1.e44457efcf76ap+12, 0x1.58c867c3bfdabp-4, 0x1.77be1c168ebf9p+11,
+      0x1.206cc8f25ee2ap-3, 0x1.53ce00b824e77p+10, 0x1.cec026a9b26e6p-3, 0x1.56b83d4a68016p+9,
+      0x1.6b45a0333e1d2p-2, 0x1.76386433ea59dp+8, 0x1.1abcac471bc31p-1, 0x1.b0c998a4271b0p+7,
+      0x1.b7bc863fe1f7dp-1, 0x1.048bc6fd304c5p+7, 0x1.56fc05600501ap+0, 0x1.42266e93c7679p+6,
+      0x1.0ca277799090cp+1, 0x1.94b2746db1a19p+5, 0x1.a6567bf05299fp+1, 0x1.00424c883ebcap+5,
+      0x1.4cbeb2c6ae9ddp+2, 0x1.457b5ffadb62ap+4, 0x1.06569d3e6b121p+3, 0x1.9d6f6aa774666p+3}},
+    {32, 0x1.48fc67b70747bp+4,  // c = 11
+     {0x1.a865a6946851bp-15, 0x1.34d7c4c649682p+25, 0x1.6eeba70a10021p-10, 0x1.6538c6807de72p+20,
+      0x1.13ba43810515ep-7, 0x1.db5e239c4f578p+17, 0x1.d9a268001ac56p-6, 0x1.14bc9581b685ep+16,
+      0x1.30d06d183ce11p-4, 0x1.ae019a7bdcc79p+14, 0x1.4a6ac0cb80257p-3, 0x1.8cafc568cd437p+13,
+      0x1.412df4f163177p-2, 0x1.981883c3eccd8p+12, 0x1.22fa5f92d6683p-1, 0x1.c2740947f2a07p+11,
+      0x1.f84319d45bfc7p-1, 0x1.03eda5e166e9ap+11, 0x1.a98490a653468p+0, 0x1.3407865e2e3f2p+10,
+      0x1.6222966dcae8bp+1, 0x1.721e5e5bcc190p+9, 0x1.252b6f3e4d112p+2, 0x1.bf15f829ed2a4p+8,
+      0x1.e561f6d1f0b1dp+2, 0x1.0e09d9f3112b6p+8, 0x1.92dcea7d535f3p+3, 0x1.4559f12849ea3p+7,
+      0x1.4f78185202d4ap+4, 0x1.86b66a81c3336p+6, 0x1.180df2b650dd0p+5, 0x1.d405f15799eaep+5},
+     {0x1.102a533f8d517p-12, 0x1.8c1effe484775p+27, 0x1.9f34e2e1807efp-9, 0x1.943b445e7db31p+21,
+      0x1.8e7c6c6b6ac8cp-7, 0x1.57812e45f9f09p+18, 0x1.f784c98c8e18ep-6, 0x1.263292dc799bcp+16,
+      0x1.01f244a682d24p-4, 0x1.6be39bb7413e8p+14, 0x1.d61dd31537c44p-4, 0x1.1a33ce25687ccp+13,
+      0x1.911f698a9ffe1p-3, 0x1.fdac3ebeb2017p+11, 0x1.4ae202a278e83p-2, 0x1.001d427f43313p+11,
+      0x1.0d53749098fa8p-1, 0x1.15a7aefdd9339p+10, 0x1.b6083fb715ac6p-1, 0x1.3d16a638080dap+9,
+      0x1.6633dd79a59c7p+0, 0x1.765ea4a18ada8p+8, 0x1.27426a8e67adbp+1, 0x1.c245d1fc799e4p+7,
+      0x1.ea784268bfab8p+1, 0x1.10de5f459cd82p+7, 0x1.99b032e422870p+2, 0x1.4add0b521862bp+6,
+      0x1.5738cc5f4ee79p+3, 0x1.8fbdf365a77ecp+5, 0x1.1f8b95554496dp+4, 0x1.e08aab1fa11bbp+4}},
+    {40, 0x1.72822fabbff43p+4,  // c = 14
+     {0x1.faf388c2e1236p-16, 0x1.028cab2e8688ep+29, 0x1.b6d2d6664a4edp-11, 0x1.2ab083897760ep+24,
+      0x1.4a46de03ce038p-8, 0x1.8cdadf6756f26p+21, 0x1.1bef14b9c0801p-6, 0x1.cda0e8d847e6cp+19,
+      0x1.6d16df0886797p-5, 0x1.6703745f69050p+18, 0x1.89fcacdd64144p-4, 0x1.4cae571e3a12dp+17,
+      0x1.7b5c0278d184cp-3, 0x1.59823e0be7491p+16, 0x1.524a842cf054cp-2, 0x1.83740c6d7c68cp+15,
+      0x1.1e6f2e2387d39p-1, 0x1.c9994d07a5addp+14, 0x1.d4cda8f46117ep-1, 0x1.1796a404de8c1p+14,
+      0x1.77ac6fe406f36p+0, 0x1.5ce60cee1b57fp+13, 0x1.29ad46a74dc0ap+1, 0x1.b850feea4d0cep+12,
+      0x1.d5cf3384bc2cep+1, 0x1.16fd600e4cbc2p+12, 0x1.7310208ef31bep+2, 0x1.613bdba8bdff4p+11,
+      0x1.2644079fa892ap+3, 0x1.bd6ba74e36684p+10, 0x1.d56c3b498b5bap+3, 0x1.17383203acfa4p+10,
+      0x1.78c3750d94d5ap+4, 0x1.5be3aa900c993p+9, 0x1.3024c36691208p+5, 0x1.aef44e1111405p+8,
+      0x1.ed4d789cf1e85p+5, 0x1.09b3f99a91ca0p+8, 0x1.913b3c962d85ep+6, 0x1.46aca173fe340p+7},
+     {0x1.45286bea46427p-13, 0x1.4baaa6273fa2ap+31, 0x1.f0e7b8428e3afp-10, 0x1.52392979ec893p+25,
+      0x1.ddcc93d47e452p-8, 0x1.1f0ec05769d83p+22, 0x1.2de807932ac9fp-6, 0x1.ead9464344cf0p+19,
+      0x1.340bf6e9b7b60p-5, 0x1.2eeb9213a8c70p+18, 0x1.15a157c0d1f7ap-4, 0x1.d4dc13f7f3dbdp+16,
+      0x1.d05585247310bp-4, 0x1.a6e6a9d328e6bp+15, 0x1.7397340a5d97bp-3, 0x1.a99796785852cp+14,
+      0x1.228f27426a53bp-2, 0x1.d0304ab6d68a2p+13, 0x1.c25723854bccbp-2, 0x1.0c93cd8161fa1p+13,
+      0x1.5d21513eff704p-1, 0x1.443f3b42d05a8p+12, 0x1.104d6fce2e19ep+0, 0x1.92c88206696ebp+11,
+      0x1.ac8b7b32af980p+0, 0x1.fcf883d0037d4p+10, 0x1.5481ff7dd763ep+1, 0x1.442592e0625cdp+10,
+      0x1.110f3c1405dd2p+2, 0x1.9d52432175119p+9, 0x1.b965ae47bd044p+2, 0x1.068caafea58d7p+9,
+      0x1.66e5cecb79218p+3, 0x1.4b64878e4292bp+8, 0x1.24eea77c53f4bp+4, 0x1.9f1185c2bdf64p+7,
+      0x1.dee55fa17a30dp+4, 0x1.01f17d37b495bp+7, 0x1.871f64c6f8bc4p+5, 0x1.3e71a98520565p+6}},
+    {48, 0x1.9a6226d2c4475p+4,  // c = 17
+     {0x1.4f93c085d9b7fp-16, 0x1.8696370683437p+32, 0x1.22ac9b61adab8p-11, 0x1.c2ec8cb0b9dbbp+27,
+      0x1.b5f08a816f146p-9, 0x1.2b4adb083102fp+25, 0x1.78b8e4a3e6078p-7, 0x1.5bed6bfd655f7p+23,
+      0x1.e4397697ec122p-6, 0x1.0eaf339ebcc74p+22, 0x1.04b5356c0eeb6p-4, 0x1.f6c11c1c7c544p+20,
+      0x1.f398c3babdbd3p-4, 0x1.065b0864b4b2fp+20, 0x1.b9b66a753a775p-3, 0x1.28bc67b5e9daep+19,
+      0x1.7128c189c38e1p-2, 0x1.630e34477ead2p+18, 0x1.28acb5242292ap-1, 0x1.b9cdc99edae88p+17,
+      0x1.d06c5ef8364f9p-1, 0x1.1a39ab92192bfp+17, 0x1.65861afe4f797p+0, 0x1.6e9c4a3e7081cp+16,
+      0x1.10c19188a8e27p+1, 0x1.e08be6e89bc4fp+15, 0x1.9ed6ea8f84578p+1, 0x1.3bf554f98fa9fp+15,
+      0x1.3bd40a5184606p+2, 0x1.9f02a50b6f0dap+14, 0x1.e2ef73cc9f0c1p+2, 0x1.0f682c121fae9p+14,
+      0x1.738a21055ba19p+3, 0x1.60c7de04f2920p+13, 0x1.1ff05dfb498f2p+4, 0x1.c735274bd6b5ep+12,
+      0x1.c1b8ed53c203dp+4, 0x1.23736fa87e20bp+12, 0x1.61cb1e5a8bbdbp+5, 0x1.7279dfad8d7b6p+11,
+      0x1.1829b183d7158p+6, 0x1.d3d797d3d2ef5p+10, 0x1.be22506e8abf5p+6, 0x1.25cb8c6eb5cb0p+10,
+      0x1.64a84e552a9b5p+7, 0x1.6f80477452cb2p+9, 0x1.1dd6d394e9f6ap+8, 0x1.ca8d34132d36dp+8},
+     {0x1.ae83aa8c36b1ap-14, 0x1.f5162874de3fcp+34, 0x1.49454cf8f2c11p-10, 0x1.fecc8182adb56p+28,
+      0x1.3cf6a2d5a32f2p-8, 0x1.b13b69975d56dp+25, 0x1.90aa4ecb3fb8bp-7, 0x1.720a557db9180p+23,
+      0x1.9806980109fd1p-6, 0x1.c82d7d381ba38p+21, 0x1.6da886f817ecdp-5, 0x1.60924c3bbe1bap+20,
+      0x1.2e7596085dc21p-4, 0x1.3da9edeb5026fp+19, 0x1.dbc2b7717b0f5p-4, 0x1.3f9be3094edbbp+18,
+      0x1.6b08e4bbc1517p-3, 0x1.5d2a3de98dd14p+17, 0x1.10a69b028cca3p-2, 0x1.96072388088f6p+16,
+      0x1.973b94e66b766p-2, 0x1.eef139f5c3ae8p+15, 0x1.308ffa88e6f75p-1, 0x1.384d9383eb12ap+15,
+      0x1.ca50f5aba7327p-1, 0x1.93bc1a08f44a3p+14, 0x1.5bdc10ba49b82p+0, 0x1.08f19b2af44cbp+14,
+      0x1.0aa7657faf956p+1, 0x1.5e64b08fbc80ep+13, 0x1.9cf530cf51a16p+1, 0x1.d028eb103412bp+12,
+      0x1.42d813462422ep+2, 0x1.328b37cd5a4eep+12, 0x1.fd26391eeb7d6p+2, 0x1.9276229a96b80p+11,
+      0x1.946f4071e57fep+3, 0x1.0619f09bbb4ecp+11, 0x1.432406ad19772p+4, 0x1.5260c3343309dp+10,
+      0x1.0348f805d2140p+5, 0x1.b0fa78d41a461p+9, 0x1.a12824f530eefp+5, 0x1.12b66b95742b5p+9,
+      0x1.4fd82a9aac45cp+6, 0x1.5a0e2532e0204p+8, 0x1.0e1e93b5e8e80p+7, 0x1.b15562626a162p+7}},
+    {48, 0x1.b761aab36372fp+4,  // c = 20
+     {0x1.b64df34961d3dp-16, 0x1.2b0b1265d631bp+35, 0x1.7bad31cea19a5p-11, 0x1.59385d0a99293p+30,
+      0x1.1e191320e0d86p-8, 0x1.ca2305ae8d390p+27, 0x1.ec9e69de85355p-7, 0x1.0a126542f4f03p+26,
+      0x1.3d2bc6518ed19p-5, 0x1.9d40e07981efdp+24, 0x1.56ad94895168bp-4, 0x1.7e7e3df283d27p+23,
+      0x1.4a28fadfab666p-3, 0x1.8cfecc2275898p+22, 0x1.265f4ae8f223ep-2, 0x1.bd4266cecbf08p+21,
+      0x1.f1f9a8c9bbe5cp-2, 0x1.0735ba90ab41bp+21, 0x1.96be9eabe2e9fp-1, 0x1.423f16599b115p+20,
+      0x1.4520ba7cdd4dep+0, 0x1.9323cf0b65d8bp+19, 0x1.00f0474809c02p+1, 0x1.fe2132d595e60p+18,
+      0x1.94a181d505206p+1, 0x1.43ee06fba3ec3p+18, 0x1.3f4f1ace256c0p+2, 0x1.9a7c8416818e4p+17,
+      0x1.fb2a0e0b45a51p+2, 0x1.0270dfd674d95p+17, 0x1.96700f4b96d1fp+3, 0x1.427d5fc46f6edp+16,
+      0x1.492e856dc3e2bp+4, 0x1.8e2cda30d6d58p+15, 0x1.0d9699c66904bp+5, 0x1.e63177e0f378dp+14,
+      0x1.be6111c2c56b3p+5, 0x1.25a23ea7142bap+14, 0x1.754117fa0465dp+6, 0x1.5f28fafe60a43p+13,
+      0x1.3ad13bf50a4b8p+7, 0x1.a057d15c63163p+12, 0x1.0b64cb0d76c47p+8, 0x1.ea2efc045503ap+11,
+      0x1.c890d937c0beap+8, 0x1.1f1516c3413bbp+11, 0x1.8702033133e9cp+9, 0x1.4f373c7d598aep+10},
+     {0x1.19270d86353f2p-13, 0x1.7fa53f28ec32fp+37, 0x1.ae1d82586036dp-10, 0x1.8714dc5ef1b33p+31,
+      0x1.9e460c90f3813p-8, 0x1.4bb1afe119610p+28, 0x1.0644b0cd92ed8p-6, 0x1.1b4facdd0da17p+26,
+      0x1.0c0c1105e173ep-5, 0x1.5d3f898543f45p+24, 0x1.e397e9f264bd8p-5, 0x1.0de3fd95cf357p+23,
+      0x1.944992253ba98p-4, 0x1.e620df59eae71p+21, 0x1.42fffdcf48834p-3, 0x1.e88f9736684d0p+20,
+      0x1.f7a98d24681bbp-3, 0x1.0a37415c1bdc1p+20, 0x1.84e43ba6c52cbp-2, 0x1.341a2a192b69dp+19,
+      0x1.2c69e2c1cc71ap-1, 0x1.747ee302398e6p+18, 0x1.d373f35638566p-1, 0x1.d00b4300df4a0p+17,
+      0x1.6fbd0bbcf8388p+0, 0x1.2665345e003a8p+17, 0x1.25160f1bdd81ap+1, 0x1.78c6965dfc13bp+16,
+      0x1.d98d83f4d4662p+1, 0x1.e2a0576bd2cb3p+15, 0x1.83a326a5a08d2p+2, 0x1.33928d1c6763dp+15,
+      0x1.41314259da24bp+3, 0x1.8482ec0be8b65p+14, 0x1.0d0632805a59ap+4, 0x1.e52d0aaabdea4p+13,
+      0x1.c6cf5a02e605ap+4, 0x1.2b2dfd567a2b5p+13, 0x1.834bda2497fb0p+5, 0x1.6c5ef3f17bcbep+12,
+      0x1.4b9ca96b188e3p+6, 0x1.b68dc588874e6p+11, 0x1.1ceaf1ae1191cp+7, 0x1.052779d95fbd0p+11,
+      0x1.ea46f1eeda93bp+7, 0x1.3447938a06db7p+10, 0x1.a5854ce712615p+8, 0x1.695ff2a7a73fbp+9}},
+};
 
 }  // namespace SPDP_ISA

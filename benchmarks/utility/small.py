@@ -39,6 +39,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 DELTA, DOMAIN = 1e-6, Ball(1.0)
 TUNED = ("gauss", "aniso", "t3", "bimodal", "outlier")
 HELD_OUT = ("skew", "shell", "clusters", "uniform", "line")
+RUNS, RUNS_OF_MANY = 50, 20  # of a cell, and of one of 50,000 records
 NS, EPSILONS, WIDTHS = (200, 1000, 5000, 50_000), (0.3, 1.0, 3.0), (0.05, 0.15, 0.4, 0.8)
 
 
@@ -131,7 +132,7 @@ def cell(asked):
 
 
 def cells(quick):
-    runs = (lambda n: 8) if quick else (lambda n: 100 if n < 50_000 else 30)
+    runs = (lambda n: 8) if quick else (lambda n: RUNS if n < 50_000 else RUNS_OF_MANY)
     for shape in TUNED + HELD_OUT:
         for k in (2, 3):
             for n in NS:
@@ -149,7 +150,7 @@ def mean_of(ratios):
 
 def real(data, quick):
     """Whole releases, by the default rule and in one shot: DTI, and synthetic_spd."""
-    runs, rows = 20 if quick else 400, []
+    runs, rows = 20 if quick else 200, []
     sets = {"synthetic_spd, n = 2,000": (synthetic_spd(2000, 3, random_state=0), (0.1, 10.0))}
     file = None if data is None else data / "dti/small_64D_tensors.npz"
     if file is not None and file.exists():
@@ -177,8 +178,9 @@ def markdown(rows, quick, data):
         "# Small matrices, δ = 0 and private counts",
         "",
         "`python benchmarks/utility/small.py`: rms errors of releases in the unit ball at "
-        f"δ = {DELTA:g}, {'8' if quick else '100 (n = 50,000: 30)'} seeded runs a cell; one shot by"
-        " its exact law, with Laplace noise. Width: rms distance of records from their mean, over "
+        f"δ = {DELTA:g}, {'8' if quick else f'{RUNS} (n = 50,000: {RUNS_OF_MANY})'} seeded runs a "
+        "cell; one shot by its exact law, with Laplace noise. Width: rms distance of "
+        "records from their mean, over "
         f"the radius; {', '.join(map(str, WIDTHS))}. n = {', '.join(f'{n:,}' for n in NS)}; "
         f"ε = {', '.join(map(str, EPSILONS))}. Regret: over the best of one shot and the two "
         "searches in that cell. Geometric means, the worst cell in brackets.",

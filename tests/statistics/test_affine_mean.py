@@ -332,11 +332,11 @@ def test_a_search_goes_home_to_where_it_started():
     search = MovingSearch(ArrayStore(Rows(Y)), account, space)
     search.move(Y[0])
     search.move(0.5 * Y[1])
-    at = search.told(np.zeros(6))
+    at = search.in_chart(np.zeros(6))
     search.go_home()
     np.testing.assert_allclose(search.store.rows.Y, Y, atol=1e-9)
     np.testing.assert_allclose(search.frame.center, at, atol=1e-9)
-    assert search.seen_from() is None
+    assert search.base_point() is None
 
 
 def test_what_is_of_no_use_is_refused_as_in_any_metric():

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import special
 
 from spdp.adaptive.search import Search, clip
-from spdp.adaptive.shrinkage import COVERED_FROM, shrink, shrinkage
+from spdp.adaptive.shrinkage import COVERED_FROM, ball_shrinkage, shrink, shrinkage
 from spdp.adaptive.steps import ClippingBiasStep, MeanStep, mean_weight
 from spdp.charts import Component
 from spdp.error.bound import (
@@ -144,7 +144,7 @@ class MeanSearch:
     def run(self) -> FoundMean:
         """Run the steps of the module's docstring."""
         s, t = self.search, self.search.tuning
-        s.look(t.clear_enough)
+        s.subsample_to(t.clear_enough)
         s.ask_edge()
         if self.reference is not None and s.resolution < t.reference_up_to and self.fits():
             return self.near_reference()
@@ -156,7 +156,7 @@ class MeanSearch:
         shaped = s.resolution >= t.shape_from and not s.wide
         if shaped:
             s.find_shape()
-        s.look(inf)
+        s.subsample_to(inf)
         if shaped:
             s.find_center()
         tail = s.ask_tail(t.tail_share)
@@ -201,7 +201,7 @@ class MeanSearch:
 
     # --- the guard
 
-    def look(self, radius: float) -> ClippingBiasStep:
+    def measure_bias(self, radius: float) -> ClippingBiasStep:
         """Measure the clipping bias of all records, and the bias within reach."""
         s, t = self.search, self.search.tuning
         near = t.reach * s.distance * s.scale()
@@ -216,12 +216,12 @@ class MeanSearch:
         """
         if loss > self.search.whole_loss():
             return self.whole()
-        first = self.look(radius)
+        first = self.measure_bias(radius)
         limit, surely = self.limits(first.sd[0], loss)
         if first.bias[0] <= limit:
             return self.mean(radius)
         if first.bias[0] <= surely:
-            again = self.look(radius)
+            again = self.measure_bias(radius)
             both = 0.5 * (first.bias[0] + again.bias[0])
             if both <= self.limits(again.sd[0] / sqrt(2.0), loss)[1]:
                 return self.mean(radius)
@@ -256,8 +256,8 @@ class MeanSearch:
         Where their number is private, it is counted again in the same answer.
         """
         s = self.search
-        center = s.space.region.center if over_domain else s.told(frame.center)
-        point = s.seen_from()
+        center = s.space.region.center if over_domain else s.in_chart(frame.center)
+        point = s.base_point()
         weight = 0 if s.public else mean_weight(s.d, over_domain)
         answer = s.account.ask(VectorSum("mean", frame, radius, weight), s.store)
         width, count = None if over_domain else frame.width.tolist(), answer.estimate.count
@@ -282,7 +282,7 @@ class MeanSearch:
         """A mean y, with the bounds on its error."""
         s = self.search
         y, count = s.inside(y), s.count(estimate.count.value, estimate.count.sd)
-        value, curvature = s.ended(y, self.reach_of(step))
+        value, curvature = s.released(y, self.reach_of(step))
         far = s.domain_radius + float(np.linalg.norm(value - s.space.region.center))
         width = 1.0 if step.width is None else np.asarray(step.width)
         shift += count.shift(float(np.linalg.norm(width * estimate.value)), 2.0 * s.domain_radius)
@@ -301,7 +301,7 @@ class MeanSearch:
 
     def reach_of(self, step: MeanStep) -> float:
         """Distance that no record, clipped in the last step, has from its point."""
-        point, width = self.search.seen_from(), 1.0 if step.width is None else max(step.width)
+        point, width = self.search.base_point(), 1.0 if step.width is None else max(step.width)
         from_ = self.search.space.region.center if point is None else point
         return step.radius * width + float(np.linalg.norm(from_ - np.asarray(step.center)))
 
@@ -312,13 +312,15 @@ class MeanSearch:
         """
         s = self.search
         s.go_home()
-        if s.looks_closer():
+        if s.worth_recentering():
             return self.twice()
         step, estimate = self.ask_whole()
         v, sigma = s.domain_center + estimate.value - s.frame.center, estimate.sd
         along, own = Component(np.zeros(s.d), 0) if apart is None else apart(v)
         rest, p = v - along, s.d - own
         factor = shrinkage(rest, sigma, p)
+        if not self.covers(p):
+            factor = min(factor, ball_shrinkage(s.domain_radius, sigma, p))
         shift = 0.0 if self.covers(p) else (1.0 - factor) * float(np.linalg.norm(rest))
         shrunk = self.shrunk(rest, sigma, p, factor, s.domain_radius)
         y = s.frame.center + along + factor * rest
@@ -327,7 +329,7 @@ class MeanSearch:
     def twice(self) -> FoundMean:
         """Two means over the domain, the second seen from the first (if curved)."""
         s = self.search
-        first = s.closer()
+        first = s.recenter()
         step, estimate = self.ask_whole()
         v, sd = s.domain_center + estimate.value, estimate.sd
         both = v * (first**2 / (sd**2 + first**2))  # the first is where it is seen from
@@ -355,15 +357,17 @@ class MeanSearch:
     def filled(self) -> FoundMean:
         """The data fill the domain: two means over it, shrunk toward its centre."""
         s = self.search
-        if s.looks_closer():
-            s.look(inf)
+        if s.worth_recentering():
+            s.subsample_to(inf)
             return self.twice()
         step, estimate = self.ask_whole()
         z, sigma, _ = estimate
         first, first_sigma = s.first
         weight = sigma**2 / (sigma**2 + first_sigma**2)
         both = (1 - weight) * z + weight * first
-        offset, _ = shrink(both, sigma * sqrt(1 - weight))
+        sd = sigma * sqrt(1 - weight)
+        factor = min(shrinkage(both, sd), ball_shrinkage(s.domain_radius, sd, s.d))
+        offset = factor * both
         shift = float(np.linalg.norm(offset - z))
         return self.found(step, estimate, s.domain_center + offset, shift)
 

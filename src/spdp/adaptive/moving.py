@@ -2,9 +2,11 @@ r"""A search in the affine-invariant metric: its chart moves to the points it re
 
 The steps are those of any search (:mod:`.search`); between them the chart moves to the
 centre just released, so that the last clipped sum is the gradient of the mean squared
-distance at a point near the mean. Moving is post-processing. It adds no query, but one
-round that is worth it: the rounds end with an error that, for records of large
-condition numbers, is several times larger in this metric.
+distance at a point near the mean. Moving is post-processing and asks nothing. Two steps
+are asked that a flat search does not have: one more round, seen from the first centre,
+because the rounds end with an error that for records of large condition numbers is
+several times larger in this metric; and a first mean over the domain, where noise
+allows it, to see the second from.
 
 *Steps.* After the rounds: move to the centre; one more round there. After shape and
 centre: a Newton step and a move; axes and units stay, transported in parallel. The last
@@ -14,7 +16,8 @@ the domain's centre: from a wrong point steps overshoot. Where noise allows it, 
 mean is asked twice, the second time seen from the first.
 
 *Enforced.* The point is a function of released numbers; queries are those of the flat
-search, their sensitivities too. *Therefore* privacy is that of any search. The bound is
+search, their sensitivities too. *Assumed.* What :mod:`spdp.charts.riemann` and the
+account assume. *Therefore* privacy is that of any search. The bound is
 that of :mod:`spdp.error.curvature`: the Newton step enters it, but not its validity.
 """
 
@@ -65,7 +68,7 @@ class MovingSearch(Search):
     def go_home(self) -> None:
         if self.point is None:
             return
-        center = self.told(self.frame.center)
+        center = self.in_chart(self.frame.center)
         self._carry(self.point.factor, None)
         self.point, self.axes, self.newton = None, None, False
         self.domain_center = np.asarray(self.space.region.center)
@@ -82,11 +85,11 @@ class MovingSearch(Search):
         """A vector of the records' own coordinates, along the present axes."""
         return y if self.axes is None else np.asarray(self.axes.T @ y)
 
-    def told(self, y: Array) -> Array:
+    def in_chart(self, y: Array) -> Array:
         w = self.original(y)
         return w if self.point is None else self.point.at(w)
 
-    def seen_from(self) -> Array | None:
+    def base_point(self) -> Array | None:
         return None if self.point is None else self.point.at(np.zeros(self.d))
 
     @property
@@ -100,13 +103,13 @@ class MovingSearch(Search):
         away = float(np.linalg.norm(self.frame.center - self.domain_center))
         if self.frame.center.any():  # only lengths are distances of the metric
             return self.domain_radius + away
-        far = self.space.chart.farthest(self.told(self.frame.center), self.space.region)
+        far = self.space.chart.farthest(self.in_chart(self.frame.center), self.space.region)
         return min(self.domain_radius + away, far)
 
     # --- steps
 
     @property
-    def looks_again(self) -> bool:
+    def worth_another_round(self) -> bool:
         """Whether another round, seen from the centre found, is worth its budget."""
         many, t = self.d >= self.tuning.many, self.moving
         if self.mu == 0:
@@ -119,7 +122,7 @@ class MovingSearch(Search):
             return
         self.move(self.frame.center)
         self.newton = self.mu == 0 and self.resolution >= self.moving.newton_from
-        if not self.looks_again:
+        if not self.worth_another_round:
             return
         share, distance_share = self.round_shares()
         self.radius *= self.moving.wider
@@ -136,10 +139,10 @@ class MovingSearch(Search):
         if self.point is None:
             return
         self.newton = self.resolution >= self.moving.newton_from
-        self.move(self.turned(self.stepped(self.original(self.frame.center))))
+        self.move(self.turned(self.newton_step(self.original(self.frame.center))))
         self.prior = np.zeros(self.d), sigma, radius
 
-    def stepped(self, v: Array) -> Array:
+    def newton_step(self, v: Array) -> Array:
         """Ĥ⁻¹v where a shape is known, in the records' own coordinates; else v."""
         if not self.newton:
             return v
@@ -148,13 +151,13 @@ class MovingSearch(Search):
 
     # --- the end
 
-    def ended(self, y: Array, reach: float) -> tuple[Array, Curvature | None]:
+    def released(self, y: Array, reach: float) -> tuple[Array, Curvature | None]:
         u = self.original(y - self.origin)
-        w = self.stepped(u)
+        w = self.newton_step(u)
         at = self.space.region.center + w if self.point is None else self.point.at(w)
         return at, Curvature.of(u, w, reach)
 
-    def looks_closer(self) -> bool:
+    def worth_recentering(self) -> bool:
         share = self.moving.part * self.account.left
         noise = sqrt(self.d) * self.moves / self.n * self.budget.sd(share, self.d)
         return noise <= min(self.moving.clear, self.moving.near / self.domain_radius)
@@ -165,7 +168,7 @@ class MovingSearch(Search):
         value, sd, _ = self.ask_center(self.radius, share)
         return value, sd
 
-    def closer(self) -> float:
+    def recenter(self) -> float:
         offset, sd = self.over_domain(self.moving.part * self.account.left)
         self.move(self.inside(self.domain_center + shrink(offset, sd)[0]))
         return sd
@@ -184,7 +187,7 @@ class TwoMeans(MeanSearch):
         t, pure = s.moving, s.budget.mu is None
         share = t.first_pure if pure else t.first
         noise = sqrt(s.d) * s.domain_radius * s.moves / s.n * s.budget.sd(share, s.d)
-        s.look(np.inf)
+        s.subsample_to(np.inf)
         if noise <= t.first_most:
             value, _ = s.over_domain(share)
             s.move(s.inside(s.domain_center + value))

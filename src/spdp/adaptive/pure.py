@@ -2,8 +2,10 @@ r"""The adaptive mean under pure differential privacy: every answer has Laplace 
 
 Shares of ε add up, where those of Gaussian noise are shares of μ²: few and well-chosen
 steps are worth it, and in few dimensions Laplace noise is small. So this search finds a
-ball and no shape:
+ball and no shape. Where the resolution is small it looks for nothing, and the mean over
+the domain is shrunk toward the centre. Its steps:
 
+- *edge*: the share of records at the domain's edge, as in :mod:`.search`;
 - *rounds* of centre and distance, as in :mod:`.search`. Where the first round sees that
   no ball pays, all the rest is spent on the mean over the domain;
 - *near bias*: what clipping to the radius would take off records within twice that
@@ -81,16 +83,16 @@ class PureMeanSearch(MeanSearch):
             radius = min(t.ball * s.distance + sd / ROOT2, s.radius)
             stuck = radius > t.shrunk * s.radius and clear > t.full * s.radius
             s.radius = radius
-            spent = start - s.account.left + share + distance_share
-            if stuck or error < t.settled * clear**2 or spent > t.rounds_most:
+            after_next = start - s.account.left + share + distance_share
+            if stuck or error < t.settled * clear**2 or after_next > t.rounds_most:
                 break
         return True
 
     def best_radius(self, distance: float, rest: float) -> float:
         """Radius that balances noise and clipping, for a share ``rest`` of ε.
 
-        Distances are taken to be chi distributed with this mean. The records left
-        outside are twice those that the noise of the last mean is worth.
+        Distances are taken to be chi distributed with this mean. The share of records
+        left outside is ``beyond`` times the noise of the mean over its radius.
         """
         s, t = self.search, self.pure
         noise = s.whole_noise * sqrt(s.d) / max(rest, t.bias_share)
@@ -100,7 +102,10 @@ class PureMeanSearch(MeanSearch):
         return max(far / mean, 1.0) * distance
 
     def pays(self, radius: float, rest: float, at_most: float) -> bool:
-        """Whether a ball errs less than the domain, for a share ``rest`` of ε."""
+        """Whether the noise of a mean in the ball is small, for a share ``rest`` of ε.
+
+        That is, at most ``at_most`` times that of a mean over the domain.
+        """
         s = self.search
         return rest > 0 and radius / rest <= at_most * s.domain_radius / s.account.left
 
@@ -110,7 +115,7 @@ class PureMeanSearch(MeanSearch):
         None if no ball pays that was looked beyond.
         """
         s, t = self.search, self.pure
-        s.look(float("inf"))
+        s.subsample_to(float("inf"))
         looking = near_looks(s.n, s.budget.epsilon, t)
         rest = s.account.left - t.bias_share - (t.near_share if looking else 0.0)
         far, looks = s.max_distance(), self.looks.near

@@ -44,7 +44,7 @@ from spdp.queries.sums import Frame
 
 T = TypeVar("T")
 
-SEARCHED = 1e-50, 1e50  # radii whose fourth powers, noise included, are numbers
+RADII = 1e-50, 1e50  # radii whose fourth powers, noise included, are numbers
 
 
 def counted(store: VectorStore, account: Account) -> VectorStore:
@@ -98,7 +98,7 @@ class Search:
         self.moves = 2.0 if self.public else 1.0
         self.whole_noise = self.moves * self.budget.sd(1.0, self.d)
         self.one_in, self.m = 1, self.kept
-        self.look(tuning.sharp_enough)
+        self.subsample_to(tuning.sharp_enough)
         self.domain_center = np.asarray(space.region.center)
         self.domain_radius = float(space.region.radius)
         # step of the lattice that persons' vectors were rounded to
@@ -117,14 +117,14 @@ class Search:
 
     # --- subsampling and coordinates
 
-    def look(self, enough: float) -> None:
+    def subsample_to(self, enough: float) -> None:
         """Subsample records as long as the resolution stays above ``enough``.
 
         The rate is a function of public numbers; which records are drawn is secret.
         """
-        self._look_at_one_in(int(self.resolution_of(self.kept) / enough))
+        self._subsample_one_in(int(self.resolution_of(self.kept) / enough))
 
-    def _look_at_one_in(self, many: int) -> None:
+    def _subsample_one_in(self, many: int) -> None:
         if max(1, many) != self.one_in:
             self.one_in = max(1, many)
             self.store.subsample(self.one_in)
@@ -152,13 +152,13 @@ class Search:
         """A vector in the records' own coordinates."""
         return y if self.axes is None else np.asarray(self.axes @ y)
 
-    def told(self, y: Array) -> Array:
+    def in_chart(self, y: Array) -> Array:
         """A vector as certificates state it, seen from the chart's own point."""
         return self.original(y)
 
     # --- in a curved metric (:mod:`.moving`) the chart moves; here it does not
 
-    def seen_from(self) -> Array | None:
+    def base_point(self) -> Array | None:
         """The point from which records are seen, if it is not the chart's own."""
         return None
 
@@ -168,15 +168,15 @@ class Search:
     def go_home(self) -> None:
         """See records from the chart's own point again."""
 
-    def looks_closer(self) -> bool:
+    def worth_recentering(self) -> bool:
         """Whether a first mean over the domain is worth looking from."""
         return False
 
-    def closer(self) -> float:
+    def recenter(self) -> float:
         """Ask a mean over the domain and see records from it; returns its noise."""
         raise NotImplementedError
 
-    def ended(self, y: Array, reach: float) -> tuple[Array, Curvature | None]:
+    def released(self, y: Array, reach: float) -> tuple[Array, Curvature | None]:
         """The vector of what is released, and what curvature adds to its bound.
 
         ``reach`` is a distance from the chart's point that no clipped record exceeds.
@@ -251,7 +251,7 @@ class Search:
 
     def ask_center(self, radius: float, share: float) -> Estimate:
         """Noisy mean z in the frame, of records clipped to ``radius``."""
-        center = self.told(self.frame.center).tolist()
+        center = self.in_chart(self.frame.center).tolist()
         query = sums.VectorSum("center", self.frame, radius)
         answer = self.account.ask(query, self.store, share, subsampled=True)
         answer.note(steps.CenterStep, center=center, radius=radius)
@@ -269,7 +269,7 @@ class Search:
         """Share of the records at the domain's edge, if it stands out from noise."""
         before, t = self.one_in, self.tuning
         most = t.edge_most if self.mu else PURE_TUNING.edge_most
-        self._look_at_one_in(self.kept // t.edge_looks if self.mu else 1)
+        self._subsample_one_in(self.kept // t.edge_looks if self.mu else 1)
         try:
             if self.budget.sd(most, 1) * t.edge_seen <= self.m:
                 asked = self.budget.share(self.m / t.edge_factor, 1)
@@ -279,7 +279,7 @@ class Search:
                 share = float(answer.estimate.value[0])
                 answer.note(steps.EdgeStep, share=share, sd=answer.estimate.sd)
         finally:
-            self._look_at_one_in(before)
+            self._subsample_one_in(before)
 
     def ask_tail(self, share: float) -> Tail:
         """Histogram of the distances to the centre, in the frame."""

@@ -14,6 +14,12 @@ the noise of x bounds the error of δ(x) as well and the shift need not be added
 component that is not shrunk does not matter: given its error, the rest of the radius is
 some other c.
 
+*A ball.* Below four dimensions, and with Laplace noise, that argument is not to be had,
+and James and Stein's factor is close to 1 however large the noise. There a mean that is
+known to lie in a ball of radius R about the point is shrunk by no less than
+R²/(R² + pσ²): of all constant factors the one whose largest risk, R²·pσ²/(R² + pσ²), is
+least. Bounds count the shift.
+
 *Covariances.* A covariance is taken in units in which an earlier estimate of it is
 s·I, so that shrinking toward s·I weighs the two by their noise, as James and Stein do
 for a mean: C ↦ sI + (1 − E‖noise‖²/‖C − sI‖²)₊·(C − sI). What is left of the noise has
@@ -52,6 +58,11 @@ def shrinkage(v: Array, sigma: float, p: int | None = None) -> float:
     if p < 3 or square == 0.0:
         return 1.0
     return max(0.0, 1.0 - (p - 2) * sigma**2 / square)
+
+
+def ball_shrinkage(radius: float, sigma: float, p: int) -> float:
+    """The minimax constant factor for a mean in a ball, R²/(R² + pσ²)."""
+    return radius**2 / (radius**2 + p * sigma**2)
 
 
 def shrink(v: Array, sigma: float, p: int | None = None) -> tuple[Array, float]:

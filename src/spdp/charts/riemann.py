@@ -1,6 +1,6 @@
 r"""The affine-invariant metric, d(X, Y) = ‖Logm(X^-½·Y·X^-½)‖_F: a curved one.
 
-No isometry takes it to R^d. A chart of it sees records from one point: from C = G·Gᵀ
+No isometry takes it to R^d. Its chart at C is the logarithm map there: with C = G·Gᵀ
 the vector of X is y = vecd Logm(G⁻¹·X·G⁻ᵀ), and ‖y‖ = d(C, X) exactly. Here C is the
 identity (or a public reference point), where vectors are those of the log-Euclidean
 metric; :class:`Point` carries them to a point that was released since.
@@ -51,6 +51,13 @@ OFF_CENTER = 1e-9  # off a multiple of I, relative to the radius: rounding of a 
 class _AffineInvariant(LogEuclidean):
     """What both charts of the metric share."""
 
+    name = "riemann"
+    distance = "affine-invariant"
+    flat = False
+
+    def about(self, center: Any) -> Chart:
+        return AffineInvariantAt(center)
+
     def ball(self, center: Array | None, radius: float, k: int) -> Region:
         """A ball about a multiple of I, the only ones whose form is that of R^d."""
         if center is not None:
@@ -67,26 +74,12 @@ class _AffineInvariant(LogEuclidean):
 class AffineInvariant(_AffineInvariant):
     """SPD matrices with the affine-invariant metric, seen from the identity."""
 
-    name = "riemann"
-    distance = "affine-invariant"
-    flat = False
-
-    def about(self, center: Any) -> Chart:
-        return AffineInvariantAt(center)
-
 
 class AffineInvariantAt(_AffineInvariant, Whitened):
     """The metric seen from a public SPD matrix.
 
     Domains are about whitened records; the estimand does not depend on the point.
     """
-
-    name = "riemann"
-    distance = "affine-invariant"
-    flat = False
-
-    def about(self, center: Any) -> Chart:
-        return AffineInvariantAt(center)
 
 
 class Point(NamedTuple):
@@ -122,10 +115,14 @@ class Point(NamedTuple):
         return np.asarray(inverse if other is None else inverse @ other.factor)
 
 
-class Elsewhere(AffineInvariant):
+class CarriedChart(AffineInvariant):
     """The vectors of another chart, clipped to a region there, seen from a point.
 
-    A record that is invalid becomes the region's centre, as seen from the point.
+    *Enforced.* Each record is clipped by the other chart, to its own region, and then
+    carried; an invalid one becomes that region's centre. Log at another point is
+    1-Lipschitz, so carried vectors lie in the carried ball, and are not clipped again:
+    the region that callers pass is not used. Fused kernels of the log-Euclidean metric
+    do not carry, so records are encoded by the chart's general way.
     """
 
     def __init__(self, base: Chart, region: Region, W: Array) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.charts import Chart
-from spdp.charts.riemann import Elsewhere
+from spdp.charts.riemann import CarriedChart
 from spdp.data.batching import Block, Part, Shape, describe_fault, split
 from spdp.data.columns import canonical_ids, numbers_of, places_of
 from spdp.errors import named
@@ -74,7 +74,7 @@ class Task(NamedTuple):
 
     def seen(self, W: Array) -> "Task":
         """The task with records seen from another point, W from the chart's own."""
-        chart = Elsewhere(self.chart, self.region, W)
+        chart = CarriedChart(self.chart, self.region, W)
         return self._replace(chart=chart, region=chart.region)
 
 

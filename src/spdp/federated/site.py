@@ -1,15 +1,15 @@
 r"""What a site does in a round: check, add up, draw, mask, write down, send.
 
-*Enforced.* In this order: (1) everything that can be checked without records is
-checked; what fails is refused with one fixed text, which depends on the message and on
-what was answered before. (2) Keys and journal must agree: a ledger that was restored,
-or keys that were copied back, end the study at this site. (3) The exact total over all
+*Enforced.* In this order: (1) keys and journal must agree: a ledger that was restored,
+or keys that were copied back, end the study at this site. (2) Everything that can be
+checked without records is checked; what fails is refused with one fixed text, which
+depends on the message and on what was answered before. (3) The exact total over all
 records (invalid ones count as the domain's centre), the site's share of the noise,
 drawn by its own account, masks. (4) The journal, on disk, in one transaction with the
 payment; the keys of the next round, on disk; and only then the answer is sent. The same
-question gets the same bytes, another one in the same round none. (5) Should anything
-fail once records are touched, the keys are deleted, the study is over at this site, and
-nothing is said.
+question gets the same bytes, another one in the same round none. (5) An error
+once records are touched deletes the keys and ends the study at this site, and nothing
+is said; a process that is interrupted leaves the round unanswered.
 
 *Assumed.* The machine is not put back whole, with memory, ledger and keys; its records
 stay the same throughout the study; time and memory are not observed.

@@ -5,7 +5,8 @@ r"""Exact sampler of the discrete Gaussian law, by strips.
 **Table.** With γ(z) = z²/2s², the integers |z| = 0, 1, … are cut into n strips of
 m = 2ʲ, strip i from i·m to i·m + m − 1. There are 2³² cells. Strip i has height[i] of
 them, at least C·exp(−γ(i·m)) for a whole number C; the tail, |z| ≥ n·m, has 2q, and the
-rest are void. sure[i] is at most C·exp(−γ(z)) for all z of the strip.
+rest are void. sure[i] is at most C·exp(−γ(z)) for all z of the strip. (In code C is
+``top``, n ``strips``, q ``tail_strips`` and m 2 to the ``width``.)
 
 **A proposal** is a cell, a sign and an offset r < m, all uniform: of one word of 64
 bits, and of a second for the bits of r beyond 31. Let the cell be number u of strip i,
@@ -69,7 +70,7 @@ Table: TypeAlias = "_native.StripTable | strips_numpy.Table"
 Read = Callable[[int], bytes]
 Exponent = Callable[[int], arb]
 
-# the certificate's name of this way from words to draws; another one gets another
+# name in certificates; to be changed when the same words would give other draws
 NAME = "strips-1"
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 INT64_SCALE = 2.0**60  # beyond, strips hold integers that int64 does not

@@ -21,7 +21,7 @@ from math import ceil, sqrt
 from typing import Any, ClassVar, NamedTuple, Unpack
 
 from spdp.adaptive import TUNING, MovingSearch, Search, counted
-from spdp.adaptive.search import SEARCHED
+from spdp.adaptive.search import RADII
 from spdp.charts import chart_of
 from spdp.data.columns import with_columns
 from spdp.data.progress import working
@@ -304,7 +304,7 @@ class Statistic(Declaration):
     def ask(self, context: Context) -> Release:
         """Run on an account and publish; what no search can do is refused first."""
         if context.settled.method == "adaptive":
-            check_between(context.space.region.radius, *SEARCHED)
+            check_between(context.space.region.radius, *RADII)
         steps = context.account.steps
         with working(lambda: f"{self.name}: {len(steps)} noisy answers so far"):
             return self.publish(context, self.run(context))

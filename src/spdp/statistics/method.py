@@ -21,11 +21,13 @@ from spdp.privacy.budget import LARGEST_PURE, Budget
 from spdp.queries.sums import VectorSum, count_weight, share_sum, whole_domain_sum
 from spdp.statistics.reference import Reference
 
-SEARCHED = 1.6  # error over Gaussian one shot's, times radius over spread
+# rms error of a search from a public reference, over that of one shot with Gaussian
+# noise: so many times the reference's spread over the radius
+SEARCHED = 1.6
 # Resolution is n·ε/√(d(d + 1)): twice the radius over the rms error of Laplace noise
 # in one shot.
 FEWEST = 3  # dimensions from which a search, or shrinkage, gains
-SMALL, TENSORS = 4, 6  # dimensions of 2×2 and 3×3 matrices, at most
+SMALL, TENSORS = 4, 6  # dimensions of 2×2 (Hermitian: 4) and of 3×3 matrices
 BETTER = 0.5  # squared error of Laplace over Gaussian noise from which it is far better
 # Resolutions between which, for 3×3 matrices, a search with Gaussian noise errs less:
 # below, neither finds a ball, and the smaller noise wins. The last is for Laplace noise
@@ -199,8 +201,8 @@ class Rule:
     def search_budget(self, n: int | None) -> Budget:
         """The budget, and so the noise, that a search has.
 
-        Few dimensions make Laplace noise small, and few steps find a ball there; in
-        more, or where a Gaussian search sees its many steps more clearly, it loses.
+        In few dimensions Laplace noise is small, and a search needs few steps. In more,
+        and for 3×3 matrices at middle resolutions, Gaussian noise errs less.
         """
         if self.delta == 0 or self.mechanism == Mechanism.LAPLACE:
             return Budget.pure(self.epsilon)
@@ -235,7 +237,7 @@ class Rule:
     def from_reference(self, n: int, reference: Reference) -> Method:
         """The spread of a public reference predicts the error of the search."""
         loss, radius = self.shot.expected_squared_error(n), self.shot.query.radius
-        searched = self.shot.of_gaussian(self.epsilon, self.delta).expected_squared_error(n)
-        gain = min(1.0, SEARCHED * reference.spread / radius) ** 2
+        gaussian = self.shot.of_gaussian(self.epsilon, self.delta).expected_squared_error(n)
+        predicted = min(1.0, SEARCHED * reference.spread / radius) ** 2 * gaussian
         few = loss > 0.5 * radius**2
-        return Method.ADAPTIVE if few or loss >= gain * searched else Method.ONESHOT
+        return Method.ADAPTIVE if few or loss >= predicted else Method.ONESHOT

@@ -419,6 +419,49 @@ class TestHostileFiles:
         file.write_text(json.dumps(content))
         assert "uses the codec 'pickle'" in refusal(folder)
 
+    @pytest.mark.parametrize("name", ["cov", "attributes"])
+    def test_codecs_of_consolidated_arrays_whatever_they_are_called(self, tmp_path, name):
+        """Attributes are free, but an array called so is an array."""
+        folder = tmp_path / "a.zarr"
+        folder.mkdir()
+        array = {
+            "zarr_format": 2,
+            "shape": [2, 2, 2],
+            "chunks": [2, 2, 2],
+            "dtype": "<f8",
+            "order": "C",
+            "fill_value": 0.0,
+            "filters": [{"id": "base64"}],
+            "compressor": None,
+            "node_type": "array",
+            "attributes": {},
+        }
+        inline = {"kind": "inline", "must_understand": False, "metadata": {name: array}}
+        group = {"zarr_format": 3, "node_type": "group", "attributes": {"filters": "none"}}
+        (folder / "zarr.json").write_text(json.dumps(group | {"consolidated_metadata": inline}))
+        assert "uses the codec 'base64'" in refusal(folder)
+
+    def test_codecs_with_two_names(self, tmp_path, X):
+        """The list would know one of them, and its library uses the other."""
+        folder = write(tmp_path / "a.zarr", X)
+        file = next(path for path in folder.rglob("zarr.json") if "codecs" in path.read_text())
+        content = json.loads(file.read_text())
+        content["codecs"].append({"name": "zlib", "id": "pickle"})
+        file.write_text(json.dumps(content))
+        assert "zlib or pickle" in refusal(folder)
+
+    def test_virtual_sources_that_the_environment_moves(self, tmp_path, X, monkeypatch):
+        write(tmp_path / "s.h5", X)
+        file = tmp_path / "v.h5"
+        name = "group/cov"
+        layout = h5py.VirtualLayout(X.shape, X.dtype)
+        layout[:] = h5py.VirtualSource("s.h5", name, X.shape)
+        with h5py.File(file, "w") as store:
+            store.create_virtual_dataset("cov", layout)
+        assert open_records(file).n == len(X)
+        monkeypatch.setenv("HDF5_VDS_PREFIX", str(tmp_path / "elsewhere"))
+        assert "HDF5_VDS_PREFIX" in refusal(file)
+
     def test_zarr_links(self, tmp_path, X):
         secret, folder = write(tmp_path / "secret.zarr", X), write(tmp_path / "a.zarr", X + 1.0)
         chunk = next(path for path in folder.rglob("c/*") if path.is_dir() or path.is_file())

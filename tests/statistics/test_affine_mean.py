@@ -342,3 +342,36 @@ def test_a_search_goes_home_to_where_it_started():
 def test_what_is_of_no_use_is_refused_as_in_any_metric():
     with pytest.raises(Uninformative, match="refused before any budget is spent"):
         private_mean(records(10, 5), metric="riemann", **{**BUDGET, "epsilon": 0.1})
+
+
+def test_the_bound_covers_persons_whose_records_lie_on_both_sides():
+    """A person's vector is short where their records are far: curvature is theirs."""
+    rng, S = np.random.default_rng(0), np.diag([2.0, -2.0])
+    root = expm(np.array([[0.0, 0.15], [0.15, 0.0]]))
+    both = [root @ expm(sign * S) @ root for sign in (1.0, -1.0)]
+    J = expm(invvecd(0.02 * rng.standard_normal((3000, 3))))
+    X = np.concatenate([J @ base @ J for base in both])
+    groups = np.tile(np.arange(3000), 2)
+    release = released(X, groups=groups, epsilon=8.0, domain=Ball(5.4), mechanism="gaussian")
+    error = float(distance_riemann(release.value, mean_riemann(X)))
+    assert error <= release.error_bound(0.95)
+    parts = release.certificate["error_bound_parts"]["curvature"]
+    assert parts["reach"] > 5.4  # of the domain, not of persons' vectors
+    near = Bound.read(release.certificate["error_bound_parts"])
+    clipped = near.replace(curvature=near.curvature.__class__(**{**parts, "reach": 0.9}))
+    assert error > clipped.at(0.95)  # what it would be for records
+    assert verifies(release)
+
+
+def test_the_bound_counts_what_float64_does_to_carried_records():
+    """A record of condition number 10⁸, seen from another like it, is not resolved."""
+    far, near = np.exp([9.0, -9.0]), np.exp([-9.0, 9.0])
+    X = np.stack([np.diag(far)] * 18_000 + [np.diag(near)] * 2000)
+    own = {"epsilon": 8.0, "domain": Ball(13.5), "mechanism": "gaussian", "anyway": True}
+    release = released(X, seed=1003, **own)
+    exact = np.diag(np.exp(0.9 * np.log(far) + 0.1 * np.log(near)))
+    assert release.certificate["error_bound_parts"]["curvature"]["rounding"] > 0.5
+    assert float(distance_riemann(release.value, exact)) <= release.error_bound(0.95)
+    assert verifies(release)
+    usual = released(records(6000, 5, 2.0))
+    assert usual.certificate["error_bound_parts"]["curvature"]["rounding"] < 1e-6

@@ -35,7 +35,7 @@ from spdp.error.bound import (
 from spdp.error.laws import clipped_mean_law
 from spdp.error.shrinkage import Shrinkage
 from spdp.kernels.arrays import Array
-from spdp.kernels.base import RECORD_NORM
+from spdp.kernels.base import RECORD_NORM, Region
 from spdp.queries import Estimate
 from spdp.queries.sums import Frame, VectorSum
 
@@ -102,6 +102,18 @@ def clipped_bound(
     coarse = rounding(d, last.radius / RECORD_NORM * float(width.max())) + rounding(d, grain)
     measured = bias[0] * ratio, bias[1] * ratio
     return Bound.of_mean(law, coarse, measured, risk * count.risk_share, free)
+
+
+def last_reach(last: MeanStep, region: Region, persons: bool) -> float:
+    """Distance that no record, clipped in the last step, has from its point.
+
+    Records of persons are not clipped, but their persons' vectors are.
+    """
+    point = region.center if last.point is None else np.asarray(last.point)
+    if persons:
+        return region.radius + float(np.linalg.norm(point - region.center))
+    away = float(np.linalg.norm(point - np.asarray(last.center)))
+    return last.radius * max(last.width or [1.0]) + away
 
 
 class Looks(NamedTuple):
@@ -301,9 +313,7 @@ class MeanSearch:
 
     def reach_of(self, step: MeanStep) -> float:
         """Distance that no record, clipped in the last step, has from its point."""
-        point, width = self.search.base_point(), 1.0 if step.width is None else max(step.width)
-        from_ = self.search.space.region.center if point is None else point
-        return step.radius * width + float(np.linalg.norm(from_ - np.asarray(step.center)))
+        return last_reach(step, self.search.space.region, self.search.grain > 0)
 
     def whole(self, apart: Callable[[Array], Component] | None = None) -> FoundMean:
         """A mean over the domain, with all budget left, shrunk toward the centre found.

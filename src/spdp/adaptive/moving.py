@@ -32,7 +32,7 @@ from spdp.adaptive.tuning import MOVING_TUNING, TUNING, MovingTuning, Tuning
 from spdp.charts.riemann import Point
 from spdp.domain.base import Space
 from spdp.engines import VectorStore
-from spdp.error.curvature import Curvature
+from spdp.error.curvature import Curvature, carried_rounding
 from spdp.geometry.curvature import Hessian
 from spdp.kernels.arrays import Array
 from spdp.privacy.account import Account
@@ -53,6 +53,7 @@ class MovingSearch(Search):
         super().__init__(store, account, space, tuning)
         self.moving = moving
         self.point: Point | None = None  # None: the chart's own, from which the domain is centred
+        self.rounding = 0.0  # how far float64 may have moved records that were carried
         self.newton = False  # whether a shape was released that the Hessian follows from
 
     # --- coordinates
@@ -61,6 +62,7 @@ class MovingSearch(Search):
         """See records from y; the frame's axes and units go along, its centre is y."""
         before = self.point or Point.start(self.d)
         self.point = before.moved(self.original(y))
+        self.rounding += carried_rounding(self.space.region, before.factor, self.point.factor)
         self._carry(self.point.to_here(before), self.axes)
         self.domain_center = self.turned(self.point.seen(self.space.region.center))
         self.frame = self.frame.moved(np.zeros(self.d))
@@ -69,6 +71,8 @@ class MovingSearch(Search):
         if self.point is None:
             return
         center = self.in_chart(self.frame.center)
+        home = Point.start(self.d).factor
+        self.rounding += carried_rounding(self.space.region, self.point.factor, home)
         self._carry(self.point.factor, None)
         self.point, self.axes, self.newton = None, None, False
         self.domain_center = np.asarray(self.space.region.center)
@@ -155,7 +159,7 @@ class MovingSearch(Search):
         u = self.original(y - self.origin)
         w = self.newton_step(u)
         at = self.space.region.center + w if self.point is None else self.point.at(w)
-        return at, Curvature.of(u, w, reach)
+        return at, Curvature.of(u, w, reach, self.rounding)
 
     def worth_recentering(self) -> bool:
         share = self.moving.part * self.account.left

@@ -27,12 +27,21 @@ d(C, M*) ≤ ‖w‖ + ‖ŷ‖ + U.
 *h̄ from released numbers.* Let ``reach`` be the distance from C beyond which the last
 clipping leaves no record, and e_U what the event allows for the mean clipping bias. A
 record clipped by b lies within reach + b, and h is 1/√2-Lipschitz, so h̄ ≤ h(reach + ‖ŷ‖
-+ U) + e_U/√2. The bound grows with h̄ (as c falls by δ, ‖w − cŷ‖ falls by at most δ‖ŷ‖,
-which ρ adds), so an upper bound may stand for it. In a flat metric h̄ = 0, and what
-remains is U and the step beyond ŷ.
++ U) + e_U/√2. A person's vector is the mean of those of their records, which may lie
+far from it on all sides and are not clipped: there ``reach`` is the distance of the
+farthest point of the domain. The bound grows with h̄ (as c falls by δ, ‖w − cŷ‖ falls by
+at most δ‖ŷ‖, which ρ adds), so an upper bound may stand for it. In a flat metric h̄ = 0,
+and what remains is U and the step beyond ŷ.
+
+**Rounding.** A carried record A = W·X·Wᵀ is computed as A' with ‖A' − A‖ ≤ η =
+8k·2⁻⁵²·‖W‖²·‖X‖, its small eigenvalues raised to no more than that. With t = η/λ_min(A)
+both A' ⪯ (1 + t)A and A ⪯ (1 + t)A', so that d(A, A') ≤ √k·ln(1 + t), in this metric
+and whatever the record. Such distances add up over moves, and Log_C is 1-Lipschitz:
+their sum is added to U (:func:`carried_rounding`). It is next to nothing unless domain
+and point have condition numbers whose product nears 10¹⁴.
 """
 
-from math import inf, sqrt
+from math import inf, log, sqrt
 from typing import Annotated
 
 import msgspec
@@ -40,8 +49,25 @@ import numpy as np
 
 from spdp.geometry.curvature import ROOT2, excess, stretch
 from spdp.kernels.arrays import Array
+from spdp.kernels.base import Region
+from spdp.kernels.constants import RANK_SLACK
 
 Length = Annotated[float, msgspec.Meta(ge=0)]
+# error of a carried record, relative; small eigenvalues are raised to that, too
+UNIT = RANK_SLACK * 2.0**-52
+
+
+def carried_rounding(region: Region, before: Array, after: Array) -> float:
+    """How far float64 may move a record of the region, carried between two points.
+
+    The points are given by factors G, C = G·Gᵀ.
+    """
+    k = len(before)
+    first, last = (np.log(np.linalg.svd(G, compute_uv=False)) * 2.0 for G in (before, after))
+    W = 2.0 * float(np.log(np.linalg.norm(np.linalg.solve(after, before), 2)))
+    spread = min(region.log_high - region.log_low, ROOT2 * region.radius)
+    t = W + spread + float(last.max()) - float(first.min())
+    return sqrt(k) * float(np.logaddexp(0.0, t + log(UNIT * k)))
 
 
 class Curvature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,18 +83,21 @@ class Curvature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ⟨w, ŷ⟩.
     reach : float
         Distance from C that no clipped record exceeds.
+    rounding : float
+        How far float64 may have moved records that were carried.
     """
 
     length: Length
     step: Length
     along: float
     reach: Length
+    rounding: Length = 0.0
 
     @classmethod
-    def of(cls, y: Array, w: Array, reach: float) -> "Curvature":
+    def of(cls, y: Array, w: Array, reach: float, rounding: float = 0.0) -> "Curvature":
         """Of the last vector y, and the step w to what is released."""
         length, step = (float(np.linalg.norm(v)) for v in (y, w))
-        return cls(length, step, float(w @ y), reach)
+        return cls(length, step, float(w @ y), reach, rounding)
 
     def away(self, c: float) -> float:
         """‖w − c·ŷ‖."""
@@ -77,6 +106,7 @@ class Curvature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def bound(self, U: float, bias: float = 0.0) -> float:
         """The least of the three bounds, on an event that allows U and this bias."""
+        U += self.rounding
         rest = max(bias, 0.0) / ROOT2
         tangent = self.in_tangent_space(U, float(excess(self.reach + self.length + U)) + rest)
         gradient = U + self.away(1.0) + self.step * (float(excess(self.reach + self.step)) + rest)

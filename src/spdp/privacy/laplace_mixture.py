@@ -40,7 +40,8 @@ sampler's margin covers, and whatever is open there is settled with v itself.
 
 *Assumed.* As in :mod:`spdp.privacy.strips`.
 
-*Therefore* the law is exact, and no working precision changes an outcome.
+*Therefore* the law is exact, and no working precision changes an outcome: Arb's is one
+number for all threads, and another thread may change it at any time.
 """
 
 import os
@@ -179,15 +180,17 @@ def _at_least_one(v: Real) -> bool:
 def _large_level(d: int, v: arb) -> arb:
     """(θ(v)/(1 + 2⁻²⁷))^d, v ≥ 1. The terms left out are below 2^−prec."""
     base = -2 * arb.pi() ** 2 * v
-    terms = [2 * (base * (k * k)).exp() for k in range(1, isqrt(ctx.prec // 19) + 2)]
-    theta = sum(terms, start=arb(1, arb(2) ** -ctx.prec))
+    precision = ctx.prec  # read once: other threads may change it
+    terms = [2 * (base * (k * k)).exp() for k in range(1, isqrt(precision // 19) + 2)]
+    theta = sum(terms, start=arb(1, arb(2) ** -precision))
     return (theta / (1 + arb(2) ** -27)) ** d
 
 
 def _small_level(d: int, s: fmpq, v: arb) -> arb:
     """exp(−v/2s²)·(5·Z(v)/13)^d, v ≤ 1. The terms left out are below 2^−prec."""
-    terms = [2 * (-(k * k) / (2 * v)).exp() for k in range(1, isqrt(2 * ctx.prec) + 2)]
-    Z = sum(terms, start=arb(1, arb(2) ** -ctx.prec))
+    precision = ctx.prec
+    terms = [2 * (-(k * k) / (2 * v)).exp() for k in range(1, isqrt(2 * precision) + 2)]
+    Z = sum(terms, start=arb(1, arb(2) ** -precision))
     return (-v / (2 * s * s)).exp() * (Z * fmpq(5, 13)) ** d
 
 

@@ -45,8 +45,9 @@ not compile with ``-ffast-math``.
 are uniform and independent.
 
 *Therefore* the law is exact, without gaps, cut-off tails or rounded probabilities, and
-a draw is a function of the bits alone. Time depends on the noise, and on totals only
-where sums end at the ends of int64.
+a draw is a function of the bits alone. Time depends on the noise, and next to nothing
+on totals: where sums end at the ends of int64, and by the length of Python's integers
+where a draw was open.
 """
 
 import os

@@ -54,6 +54,8 @@ UNITS: dict[str, str] = {
     Unit.VOXEL: "the voxels",
     Unit.PERSON: "the persons, each represented by the mean of their records",
 }
+# Where the metric is curved, a person's mean is none of its own, but part of the sum.
+CURVED_PERSONS = "the records, each person weighing the same, however many records are theirs"
 WEIGHTED = "the records, at most {most} of a person's counted"
 CLASS_PERSONS = (
     "the persons, each represented by the mean of their records there, and counting in each class "
@@ -167,6 +169,8 @@ class Declaration:
             return WEIGHTED.format(most=facts.max_records)
         if self.by_class and facts.unit == "person":
             return CLASS_PERSONS
+        if not facts.chart.flat and facts.unit == "person":
+            return CURVED_PERSONS
         return UNITS.get(facts.unit or "", UNITS[Unit.RECORD])
 
     def estimand(self, facts: Facts) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 
 from spdp import options as choices
 from spdp.adaptive import MeanSearch, PureMeanSearch, TwoMeans, steps
-from spdp.adaptive.mean import clipped_bound
+from spdp.adaptive.mean import clipped_bound, last_reach
 from spdp.adaptive.pure import check_pure_budget
 from spdp.adaptive.search import sure_of
 from spdp.adaptive.steps import (
@@ -33,12 +33,14 @@ from spdp.adaptive.steps import (
     Queries,
     asked_of,
 )
+from spdp.charts.riemann import Point
 from spdp.engines import VectorStore
 from spdp.error.bound import Bound, Count
+from spdp.error.curvature import carried_rounding
 from spdp.error.laws import AnyLaw, mean_law
 from spdp.errors import DataError, ParameterError, named
 from spdp.geometry import distance_riemann, mean_riemann
-from spdp.options import METHOD_HELP, Adjacency, Mechanism, Method, Noise, Weights
+from spdp.options import METHOD_HELP, Adjacency, Mechanism, Method, Noise, Unit, Weights
 from spdp.privacy.account import Step
 from spdp.queries import Estimate
 from spdp.queries.sums import VectorSum, count_weight, share_sum, whole_domain_sum
@@ -333,8 +335,13 @@ class Mean(base.Statistic):
         if len(point) != f.d:
             return
         away = np.subtract(point, last.center)
-        reach = last.radius * max(last.width or [1.0]) + float(np.linalg.norm(away))
+        reach = last_reach(last, f.space.region, f.unit == Unit.PERSON.value)
         yield verify.same("reach", found.reach, reach, "of the last step, from its point")
+        if moved:
+            start = Point.start(f.d)
+            there = start.moved(np.asarray(point)).factor
+            least = (1.0 - 1e-6) * carried_rounding(f.space.region, start.factor, there)
+            yield verify.at_least("rounding", found.rounding, least, "what the last move adds")
         if last.width is not None and moved:
             yield Check("point", not away.any(), "the last centre")
         slack = 1e-9 * (1.0 + found.length) ** 2

@@ -13,6 +13,7 @@ detected: rows that were not are records of the fill value. Zeros are not positi
 definite, and are handled by ``on_invalid`` like every invalid record.
 """
 
+import os
 from collections.abc import Iterator
 from math import prod
 from pathlib import Path
@@ -97,7 +98,13 @@ def _check_values(h5py: Any, array: Any, file: Path) -> None:
 
 
 def _check_part(h5py: Any, array: Any, part: Any, file: Path) -> None:
-    """Refuse a virtual array if one of its sources is not there as a whole."""
+    """Refuse a virtual array if one of its sources is not there as a whole.
+
+    HDF5 itself looks for sources where an environment variable says: that might not be
+    the file that is looked at here.
+    """
+    if os.environ.get("HDF5_VDS_PREFIX"):
+        raise DataError(f"{file}: unset HDF5_VDS_PREFIX to read the virtual array {array.name}")
     where = file if part.file_name == "." else below(file, part.file_name)
     with reading(where), h5py.File(where, "r") as store:
         source = _inside(h5py, store, part.dset_name, where)

@@ -83,14 +83,19 @@ def _codecs(node: Any) -> Iterator[Any]:
         if key in ("codecs", "index_codecs", "filters", "compressor", "storage_transformers"):
             for codec in value if isinstance(value, list) else [value]:
                 yield from () if codec is None else [_name(codec)]
-        if key != "attributes":
+        # A node's attributes are free. But consolidated metadata has names as keys, and
+        # an array may be called "attributes"; there all values are dictionaries.
+        if key != "attributes" or not isinstance(node.get("zarr_format"), int):
             yield from _codecs(value)
 
 
 def _name(codec: Any) -> Any:
     """Name of a codec, without that of the library that registers it."""
-    name = codec.get("name", codec.get("id")) if isinstance(codec, dict) else codec
-    return name.removeprefix("numcodecs.") if isinstance(name, str) else name
+    if isinstance(codec, dict):
+        if "name" in codec and "id" in codec:
+            return f"{codec['name']} or {codec['id']}"  # nobody's: refused
+        codec = codec.get("name", codec.get("id"))
+    return codec.removeprefix("numcodecs.") if isinstance(codec, str) else codec
 
 
 def _node(file: Path) -> Any:

@@ -212,7 +212,7 @@ def test_matrices_that_are_compared_share_their_scale(random_spd):
     assert ticks(heat_map(small)) != ticks(heat_map(large))
     both = Release(np.stack([small, large]), private_mean(X, **BUDGET).certificate)
     page = html_report(both)
-    first, second = re.findall("<svg.*?</svg>", page, re.DOTALL)[:2]
+    first, second = re.findall('<svg role="img".*?</svg>', page, re.DOTALL)[:2]
     assert ticks(first) == ticks(second) == ticks(heat_map(large))
     assert "All on one scale of colours." in page
 

@@ -18,6 +18,7 @@ from spdp.domain.sets import Ball, CorrelationBounds, EigenvalueBounds, TraceBou
 from spdp.errors import DataError, LedgerError, ParameterError, reason
 from spdp.ledger.ledger import Ledger
 from spdp.options import Adjacency, Mechanism, OnInvalid
+from spdp.release.board import About
 from spdp.statistics.reference import Reference
 
 
@@ -167,6 +168,20 @@ class Bounds(Group):
             return CorrelationBounds(self.correlation)
         assert self.radius is not None
         return Ball(self.radius, load_matrix(center))
+
+
+@dataclass(frozen=True)
+class Stated(Group):
+    """Whose page or disclosure it is: taken as stated."""
+
+    title: str | None = option("Title of the page or disclosure.", metavar="TEXT")
+    study: str | None = option("Whose study it is, for the page or disclosure.", metavar="TEXT")
+    contact: str | None = option("Whom to ask, for the page or disclosure.", metavar="TEXT")
+    date: str | None = option("Day of publication, such as 2026-03-31.", metavar="DAY")
+
+    def about(self) -> About:
+        """The texts, checked."""
+        return About.of(**asdict(self))
 
 
 @dataclass(frozen=True)

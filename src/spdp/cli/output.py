@@ -115,6 +115,8 @@ class Output(options.Group):
         Names of the matrices' rows, for the page: see :func:`row_names`.
     sign : Path or None
         Private key that signs the certificate.
+    stated : Stated
+        Title, study, contact and date of the page.
     names : tuple of str
         Names of the arrays to release; set by the command, not an option.
     """
@@ -129,6 +131,7 @@ class Output(options.Group):
     report: bool = options.REPORT
     rows: str | None = options.NAMES
     sign: Path | None = options.SIGN
+    stated: options.Stated = options.Stated()  # noqa: RUF009
     names: tuple[str, ...] = ("mean",)
 
     @contextmanager
@@ -159,6 +162,9 @@ class Output(options.Group):
                 raise ParameterError(f"--{option} needs a directory to write into: add -o DIR")
         if self.rows is not None and not self.report:
             raise ParameterError("--names is for the page about a release: add --report")
+        for name in self.stated.about().stated():
+            if not self.report:
+                raise ParameterError(f"--{name} is for the page about a release: add --report")
         if self.report:
             check_report()
         if self.sign is not None:
@@ -188,7 +194,7 @@ class Output(options.Group):
             raise DataError(why + _rescue(release, ledger)) from error
         *files, page = _files(self.path, release.values)
         if self.report:
-            _write_report(release, page, row_names(self.rows), ledger)
+            _write_report(release, page, row_names(self.rows), ledger, self.stated)
         return [*files, page] if self.report else files
 
 
@@ -221,10 +227,15 @@ class Publication(options.Group):
 
 
 def _write_report(
-    release: Release, file: Path, rows: list[str] | None, ledger: Ledger | None
+    release: Release,
+    file: Path,
+    rows: list[str] | None,
+    ledger: Ledger | None,
+    stated: options.Stated,
 ) -> None:
     try:
-        page = html_report(release, names=rows, entry=entry_of(release, ledger))
+        entry = entry_of(release, ledger)
+        page = html_report(release, names=rows, entry=entry, about=stated.about())
         with file.open("x", encoding="utf-8") as stream:
             stream.write(page)
     except Exception as error:
@@ -274,4 +285,8 @@ def entry_of(release: Release, ledger: Ledger | None) -> dict[str, Any] | None:
         return None
     value = plain(release.values if len(release.values) > 1 else release.value)
     paid = [entry for entry in ledger.history() if entry["value"] == value]
-    return {**paid[-1], "ledger": ledger.path.name} if paid else None
+    if not paid:
+        return None
+    spent = ledger.spent()
+    balance = (ledger.epsilon, ledger.delta, spent["epsilon"])
+    return {**paid[-1], "ledger": ledger.path.name, "balance": balance}

@@ -118,6 +118,7 @@ def _table(directory: Path, checks: list[Row]) -> Any:
 
 
 def report(
+    stated: options.Stated,
     directory: Path = typer.Argument(..., metavar="DIR", help="Where the release is."),
     file: Path | None = options.option(
         "The page [default: DIR/report.html].", "--output", "-o", metavar="FILE"
@@ -137,7 +138,10 @@ def report(
     release = Release.load(directory)
     account = None if ledger is None else options.open_ledger(ledger)
     page = html_report(
-        release, names=output.row_names(names), entry=output.entry_of(release, account)
+        release,
+        names=output.row_names(names),
+        entry=output.entry_of(release, account),
+        about=stated.about(),
     )
     output.write_page(target, page)
     say(f"wrote {target}")

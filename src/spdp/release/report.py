@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from spdp.errors import ParameterError
+from spdp.release.board import About, in_field_units, promise, stages
 from spdp.release.files import CERTIFICATE, seal_of
 from spdp.release.release import Release
 from spdp.release.summary import Summary, check_names
@@ -28,6 +29,11 @@ LARGEST, MOST = 10, 4  # size and number of matrices that a card shows
 LEDGER = re.compile(
     r"<p>Paid for in a ledger: entry \d+ of [^<]*, \d{4}-\d\d-\d\d \d\d:\d\d UTC, cost [με] = "
     r"[-+.e\d]+( per \w+)?\.</p>\n"
+)
+# What such a page says of the ledger's whole budget (`_balance`).
+BALANCE = re.compile(
+    r'<div class="bar" .*</div>\n<p>Of the budget ε = ([-+.e\d]+) at δ = ([-+.e\d]+), '
+    r"ε = ([-+.e\d]+) was spent when .*</p>\n"
 )
 
 
@@ -59,24 +65,37 @@ def card_of(release: Release) -> str:
 
 
 def html_report(
-    release: Release, *, names: Sequence[str] | None = None, entry: dict[str, Any] | None = None
+    release: Release,
+    *,
+    names: Sequence[str] | None = None,
+    entry: dict[str, Any] | None = None,
+    about: About | None = None,
 ) -> str:
-    """Pictures, the guarantee in plain words, the error's law and the certificate.
+    """What a board reads, pictures, the error's law and the certificate.
 
     ``names`` are those of the matrices' rows. ``entry`` is the entry of the ledger that
-    paid, as in its history, with the ledger's name.
+    paid, as in its history, with the ledger's name and, if its state is to be shown,
+    ``balance``: the budget's ε and δ and what was spent. ``about`` says whose page it
+    is; like names and entry, it is taken as stated.
     """
     c, told = release.certificate, Summary(release.certificate)
-    rows = check_names(names, c["k"])
+    rows, stated = check_names(names, c["k"]), About() if about is None else about
+    balance = None if entry is None else entry.get("balance")
     return render(
         "release.html.j2",
         told=told,
-        heading=told.heading,
+        heading=stated.title or told.heading,
+        what=told.heading,
+        about=stated.stated(),
         subject=told.subject,
+        promise=promise(told.c),
+        units=in_field_units(told, release.values),
+        stages=stages(told),
         misfit=told.mismatch(release.values),
         facts=told.rows() | {"created": c["created"]},
         numbers=_numbers(release),
         entry=None if entry is None else _entry(entry),
+        balance="" if balance is None else _balance(*(f"{x:.4g}" for x in balance)),
         names=rows,
         figures=_figures(release, rows),
         steps=[_step(step, c["mu"]) for step in c["steps"]],
@@ -90,20 +109,41 @@ def html_report(
 def says_the_same(page: str, release: Release) -> bool:
     """Whether a page belongs to a release: written again, it is the same in every byte.
 
-    Names of rows and the sentence on a ledger's entry are not checked. Words may differ
-    between versions of spdp, pictures between versions of matplotlib.
+    Names of rows, whose page it is and what it says of a ledger are not checked. Words
+    may differ between versions of spdp, pictures between versions of matplotlib.
     """
     try:
-        again = html_report(release, names=_names_in(page))
-    except (ParameterError, ValueError):
+        again = html_report(release, names=_names_in(page), about=_about_in(page))
+    except (ParameterError, ValueError, TypeError):
         return False
-    return LEDGER.sub("", page, count=1) == again
+    own = LEDGER.sub("", page, count=1)
+    found = BALANCE.search(own)
+    if found is not None and found[0] == _balance(*found.groups()):
+        own = own.replace(found[0], "", 1)
+    return own == again
 
 
 def _names_in(page: str) -> list[str] | None:
     """The names of rows that a page was drawn with."""
     found = re.search(r'<h2 data-rows="([^"]*)">', page)
     return None if found is None else [str(name) for name in json.loads(unescape(found[1]))]
+
+
+def _about_in(page: str) -> About:
+    """Whose page it is, as its writer stated it."""
+    found = re.search(r'<header data-about="([^"]*)">', page)
+    return About() if found is None else About.of(**json.loads(unescape(found[1])))
+
+
+def _balance(budget: str, delta: str, spent: str) -> str:
+    """A ledger's budget as a bar and a sentence, from its numbers as written."""
+    share = f"{100 * min(max(float(spent) / float(budget), 0.0), 1.0):.1f}"
+    return (
+        f'<div class="bar" role="img" aria-label="{share} % of the budget is spent">'
+        f'<i style="width:{share}%"></i></div>\n'
+        f"<p>Of the budget ε = {budget} at δ = {delta}, ε = {spent} was spent when this page was "
+        "written, this release included.</p>\n"
+    )
 
 
 def _figures(release: Release, names: list[str] | None) -> list[Figure]:

@@ -116,7 +116,10 @@ def ellipses(matrix: Array, name: str = "ellipses", reach: float | None = None) 
             paint_outline(axes, part, reach, facecolor=FILL, edgecolor=LINE, linewidth=1.8)
             axes.set(xlabel=f"axis {column}", ylabel=f"axis {row + 1}")
             axes.label_outer()
-            axes.locator_params(nbins=4)
+            axes.locator_params(nbins=4 if k == 2 else 2)  # fewer where they are narrow
+            axes.tick_params(labelsize=10 if k == 2 else 8)
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_formatter("{x:g}")
 
     return svg_of(name, f"ellipses of the {k}×{k} matrix", 4.0, paint)
 

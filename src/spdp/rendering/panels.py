@@ -117,6 +117,8 @@ LARGEST_SPACIOUS = 5  # up to this size there is room for three digits of each
 MOST_NAMES = 40  # rows that can be named one by one
 MOST_NUMBERS = 10  # rows that are numbered
 COLUMNS, SIDE = 3, 3.6  # panels beside each other, and inches of each
+ROOM = 190.0  # points for the letters of all rows' names, one below the other
+BESIDE = 30  # letters of all labels of bars that fit beside each other
 WIDE, NARROW = 380.0, 290.0  # points of letters in a row: on a page, in a panel
 
 
@@ -154,7 +156,7 @@ def _name_rows(axes: Any, k: int, names: Names) -> None:
     step = 1 if names and k <= MOST_NAMES else -(-k // MOST_NUMBERS)
     rows = np.arange(0, k, step)
     texts = [str(i) if names is None else names[i] for i in range(0, k, step)]
-    small = {"fontsize": 9 if k <= MOST_NUMBERS else 6} if names else {}
+    small = {"fontsize": min(9 if k <= MOST_NUMBERS else 6, ROOM / k)} if names else {}
     axes.set_yticks(rows + 0.5, texts, **small)
     axes.set_xticks(rows + 0.5, texts, **small, **({"rotation": 90} if names else {}))
 
@@ -205,7 +207,8 @@ def paint_bars(axes: Any, panel: Panel, colour: str = "#2166ac") -> None:
     axes.axhline(0.0, color="0.6", linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)
     if panel.labels:
-        axes.set_xticks(places, panel.labels)
+        long = sum(map(len, panel.labels)) > BESIDE
+        axes.set_xticks(places, panel.labels, rotation=90 if long else 0)
     else:
         axes.xaxis.get_major_locator().set_params(integer=True)
 

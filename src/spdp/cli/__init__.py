@@ -20,6 +20,7 @@ __all__ = ["app", "main"]
 
 # Where each command is, and its help until it is loaded.
 COMMANDS = {
+    "start": ("start:start", "Ask questions, and write the one command that makes your release."),
     "mean": ("statistics:mean", "Release the private Fréchet mean of the matrices in files."),
     "plan": ("plan:plan", "Show how accurate a release would be; no data is needed."),
     "reference": ("data:reference", "Summarise public data, for --reference."),
@@ -29,12 +30,27 @@ COMMANDS = {
     "site": ("site:app", "Take part in a study over sites with your own data and ledger."),
     "verify": ("verify:verify", "Check that a release was not edited, and recompute its numbers."),
     "report": ("verify:report", "Write a page about a saved release."),
+    "disclose": ("disclose:disclose", "Write what registries and boards ask about a release."),
     "demo": ("demo:demo", "Release a private mean of handwritten digits, as an example."),
     "describe": ("data:describe", "Turn images into covariance descriptors, ready for spdp mean."),
     "reproduce": ("demo:reproduce", "Re-run the paper's experiments."),
     "ledger": ("ledger:app", "Manage the ledger of a dataset's privacy budget."),
     "stats": ("statistics:stats", "Release other statistics than the mean."),
+    "help": ("help:help_", "Show the help of a command, or of spdp."),
 }
+STEPS = """Publish means and other statistics of SPD matrices with a differential-privacy guarantee.
+
+\b
+Four steps:
+  1  spdp plan            how accurate would it be? no data needed
+  2  spdp ledger create   a budget for the dataset that cannot be overspent
+  3  spdp mean            release (other statistics: spdp stats)
+  4  spdp verify          was it edited? do its numbers agree?
+
+\b
+spdp start asks questions and writes the command; spdp help COMMAND explains one.
+Documentation: the folder docs of the source, from docs/index.md on.
+"""
 
 
 class _Commands(LazyGroup):
@@ -42,7 +58,7 @@ class _Commands(LazyGroup):
 
 
 app = group(
-    "Publish means and other statistics of SPD matrices with a differential-privacy guarantee.",
+    STEPS,
     add_completion=True,
     epilog=EXIT_CODES,
     cls=_Commands,

@@ -92,7 +92,7 @@ def plan(
     if as_json:
         print_json(made.describe())
         return
-    _show(made)
+    show(made)
     _draw(planner, made, runs)
     for file in written:
         say(f"wrote {file}")
@@ -111,7 +111,8 @@ def _write(
     return wanted
 
 
-def _show(made: Plan) -> None:
+def show(made: Plan) -> None:
+    """Print a plan as a table, with what it warns of."""
     table = Table(*words.columns(made), title=words.title(made), title_justify="left")
     for row in words.rows(made):
         table.add_row(*row.cells, style="bold" if row.runs else "")

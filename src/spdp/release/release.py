@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import inf, nextafter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -20,6 +20,9 @@ from spdp.release import files
 from spdp.release.certificate import Certificate
 from spdp.release.declaration import NEVER, Check, functions
 from spdp.release.files import sign as sign_seal
+
+if TYPE_CHECKING:
+    from spdp.release.disclosure import Disclosure
 
 MEAN = "mean"  # default name of a single value
 
@@ -260,6 +263,26 @@ class Release:
         key = None if public_key is None else Path(public_key)
         signed = files.check_signature(seal, self.__dict__["_signature"], key)
         return [*checks(self.certificate, self.values), *([] if signed is None else [signed])]
+
+    def disclosure(
+        self, *, title: str = "", study: str = "", contact: str = "", date: str = ""
+    ) -> "Disclosure":
+        """What registries, boards and data repositories ask about the release.
+
+        A record of the public registry of deployments, a table of the hazards of NIST
+        SP 800-226, and metadata (schema.org, CITATION.cff). What only people can know
+        is left to fill in: ``to_fill`` names it, and ``save(path)`` writes the files.
+
+        Parameters
+        ----------
+        title, study, contact, date : str, optional
+            What it is called, whose study it is, whom to ask, and the day it is
+            published (``2026-03-31``); taken as stated.
+        """
+        from spdp.release.board import About
+        from spdp.release.disclosure import disclosure_of
+
+        return disclosure_of(self, About.of(title=title, study=study, contact=contact, date=date))
 
     @property
     def signed(self) -> bool:

@@ -131,9 +131,7 @@ def deployment(told: Summary, about: About) -> dict[str, Any]:
             "privacy_unit": _unit(told),
             "privacy_unit_description": f"{hazards.neighbours(c)} {hazards.unit(c)}",
             "privacy_parameters": {"epsilon": c.epsilon, "delta": c.delta},
-            "privacy_parameters_description": (
-                f"{hazards.parameters(told)} {hazards.variant(c)} {told.verdict.full}"
-            ),
+            "privacy_parameters_description": (f"{hazards.parameters(told)} {hazards.variant(c)}"),
         },
         "model": {
             "model_type": "Federated" if c.trust else "Central",
@@ -148,14 +146,19 @@ def deployment(told: Summary, about: About) -> dict[str, Any]:
         },
         "additional_dp_information": {
             "post_processing": hazards.post_processing(c),
-            "composition": f"{hazards.composition(c)} {hazards.other_releases()}",
+            "composition": _to_people(f"{hazards.composition(c)} {hazards.other_releases()}"),
         },
         "implementation": {
-            "pre_processing_eda_hyperparameter_tuning": f"{hazards.choices(c)} {FILL}all of this",
+            "pre_processing_eda_hyperparameter_tuning": _to_people(hazards.choices(c)),
             "mechanisms": _mechanisms(told),
             "justification": fill("why these choices were made, and by whom"),
         },
     }
+
+
+def _to_people(answer: str) -> str:
+    """An answer to a hazard, with what people must add marked as in other fields."""
+    return answer.replace(hazards.CURATOR, FILL)
 
 
 def _data_domain(told: Summary) -> str:
@@ -284,6 +287,8 @@ def _value(value: Any, indent: int) -> str:
 
 def _scalar(value: Any, indent: int) -> str:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if isinstance(value, float):  # YAML 1.1 reads 1e-06 as a text
+        return text if "." in text else text.replace("e", ".0e")
     if not isinstance(value, str) or len(text) + indent <= WIDTH or "  " in text:
         return text
     lines = wrap(text, WIDTH - indent - 2, break_long_words=False, break_on_hyphens=False)

@@ -88,9 +88,8 @@ def unit(c: Certificate) -> str:
             "A person with all their records. Assumed: the ids that were given are right, and no "
             "person has two."
         )
-    owner = LIMITS.get(
-        c.unit, "A person with m records is protected with m·ε only (and a larger δ)."
-    )
+    more = ", and a larger δ" if c.delta else ""
+    owner = LIMITS.get(c.unit, f"A person with m records is protected with m·ε only{more}.")
     return f"One {c.unit}. {owner}"
 
 
@@ -132,7 +131,7 @@ def composition(c: Certificate) -> str:
     if c.mu is None:
         return f"{answers} noisy answers. Their εᵢ add up to at most ε, in exact arithmetic."
     return (
-        f"{answers} noisy answers, each question chosen with the help of earlier ones. Their μᵢ² "
+        f"{answers} noisy answers. Each question may depend on earlier ones. Their μᵢ² "
         "add up to at most the budget's μ² (adaptive composition of Gaussian differential "
         "privacy), in exact fractions."
     )

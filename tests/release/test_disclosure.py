@@ -1,4 +1,4 @@
-"""What is disclosed of a release: the registry's fields, hazards, metadata; all true."""
+"""What is disclosed: the fields of the registry, hazards and metadata; all true."""
 
 import json
 import re

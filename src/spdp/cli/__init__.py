@@ -42,10 +42,10 @@ STEPS = """Publish means and other statistics of SPD matrices with a differentia
 
 \b
 Four steps:
-  1  spdp plan            how accurate would it be? no data needed
-  2  spdp ledger create   a budget for the dataset that cannot be overspent
-  3  spdp mean            release (other statistics: spdp stats)
-  4  spdp verify          was it edited? do its numbers agree?
+  1. spdp plan            how accurate would it be? no data needed
+  2. spdp ledger create   a budget for the dataset that cannot be overspent
+  3. spdp mean            release (other statistics: spdp stats)
+  4. spdp verify          was it edited? do its numbers agree?
 
 \b
 spdp start asks questions and writes the command; spdp help COMMAND explains one.
@@ -84,7 +84,7 @@ def _version() -> str:
 
 
 @app.callback(invoke_without_command=True)
-def start(
+def begin(
     context: typer.Context,
     debug: bool = typer.Option(False, "--debug", help="Show a traceback on errors."),
     version: bool = typer.Option(

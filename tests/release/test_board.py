@@ -1,4 +1,4 @@
-"""What a page tells a board: its promise, the field's units, a record's way, a ledger."""
+"""What a page tells a board: promise, units of the field, a record's way, a ledger."""
 
 import html
 import re

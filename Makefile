@@ -19,7 +19,7 @@ QUICK := tests/test_contracts.py tests/test_errors.py tests/test_lattice.py test
 # A file's tests stay in one process: what they share, such as a cluster, is made once.
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 
-.PHONY: demo check test lint audit lowest newest portable wheels bench docs docs-quick dist clean
+.PHONY: demo check test lint audit flare lowest newest portable wheels bench docs docs-quick dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/spdp demo --force
@@ -41,6 +41,15 @@ lint: $(VENV)/.dev
 # The full-size statistical audits; fast versions of them are in `make test`.
 audit: $(VENV)/.dev
 	$(PYTEST) -m audit -rP
+
+# An environment with NVIDIA FLARE, for the audit of studies that run over it; without it that audit is skipped.
+flare: .venv-flare/.done
+
+.venv-flare/.done: pyproject.toml $(VENV)/.dev
+	$(PYTHON) -m venv .venv-flare
+	.venv-flare/bin/python -m pip install --quiet --upgrade pip
+	.venv-flare/bin/python -m pip install --quiet --editable ".[flare]"
+	touch $@
 
 # What must also work with the lowest permitted version of every dependency: readers of files, ledgers, releases.
 LOWEST_TESTS := tests/data tests/ledger tests/release tests/cli tests/statistics/test_base.py tests/engines/test_local.py tests/learn
@@ -119,7 +128,7 @@ $(VENV)/.dev: $(BUILD) | $(VENV)/bin/pip
 	touch $(VENV)/.core $@
 
 clean:
-	rm -rf $(VENV) .venv-clang .venv-geomstats .venv-lowest .venv-newest .venv-wheels build dist docs/api/generated docs/gallery
+	rm -rf $(VENV) .venv-clang .venv-flare .venv-geomstats .venv-lowest .venv-newest .venv-wheels build dist docs/api/generated docs/gallery
 
 # Speed beside the peers, in one run. geomstats needs an environment of its own: it does not import on current NumPy.
 bench: $(VENV)/.dev .venv-geomstats/.done

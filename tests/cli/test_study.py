@@ -131,6 +131,38 @@ def test_no_answer_is_left_out_and_none_is_of_another_study(consortium, run, ref
     refused(2, "exists already", *merge, *files, "-o", "draft")
 
 
+def test_what_a_malicious_site_or_coordinator_hands_in_is_refused(
+    consortium, run, refused, tmp_path
+):
+    """Of a draft, sites sign what follows; of signatures, all are of this draft."""
+    consortium()
+    for site in SITES:
+        assert run(*sum_(site))[0] == 0
+    files = [f"{site}.masked" for site in SITES]
+    assert run("study", "merge", "dti.study", *files, "-o", "draft")[0] == 0
+    value = np.load("draft/mean.npy")
+    np.save("draft/mean.npy", 1.01 * value)
+    close = ("site", "close", "draft", "--ledger", "lumc.ledger", "-o", "lumc.close")
+    refused(3, "", *close)
+    assert not os.path.exists("lumc.close")
+    np.save("draft/mean.npy", value)
+    for site in SITES:
+        words = ("site", "close", "draft", "--ledger", f"{site}.ledger", "-o", f"{site}.close")
+        assert run(*words)[0] == 0
+    publish = ("study", "publish", "draft")
+    closes = [f"{site}.close" for site in SITES]
+    refused(3, "not signed by lumc", *publish, *closes[:2], "-o", "published")
+    refused(3, "twice", *publish, *closes[:2], closes[0], "-o", "published")
+    good = (tmp_path / closes[2]).read_text()
+    for name in ("sums", "signature"):
+        other = json.loads(good)
+        other[name] = other[name][::-1]
+        text = json.dumps(other, sort_keys=True, separators=(",", ":"))
+        (tmp_path / closes[2]).write_text(text)
+        refused(3, "signed", *publish, *closes, "-o", "published")
+    assert not os.path.exists("published")
+
+
 def test_a_search_over_a_folder_of_processes_that_are_killed(consortium, run, tmp_path):
     """A site and the coordinator are killed, started again, and the study ends."""
     consortium("--method", "adaptive", n=900)

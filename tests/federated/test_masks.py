@@ -203,3 +203,63 @@ def test_sums_are_exact_up_to_two_to_the_62():
     total = masks.unmasked([one.tobytes() for one in found])
     assert total.tolist() == [2**62, 0, 0]
     assert total.dtype == np.int64
+
+
+# --- the file of keys
+
+
+@pytest.fixture
+def held(oneshot, opened):
+    """The key file of a site whose study is sealed."""
+    opened(oneshot)
+    return oneshot.members[0].keys(oneshot.terms)
+
+
+def test_keys_of_a_finished_round_are_gone(held):
+    before = held.read()
+    held.replace(before.moved_on())
+    after = held.read()
+    assert after.round == before.round + 1
+    for name, chain in before.chains.items():
+        assert after.chains[name] == masks.onward(bytes.fromhex(chain)).hex()
+        assert chain.encode() not in held.path.read_bytes()
+
+
+def test_keys_are_replaced_whole_and_synced(held, monkeypatch):
+    before, synced = held.path.read_bytes(), []
+    fsync, replace = os.fsync, os.replace
+
+    def seen(where):
+        name = os.path.basename(os.readlink(f"/proc/self/fd/{where}"))
+        synced.append((name, os.fstat(where).st_size))
+        fsync(where)
+
+    def moved(old, new):
+        synced.append("replaced")
+        assert held.path.read_bytes() == before  # until then the former keys are there
+        replace(old, new)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    monkeypatch.setattr(os, "replace", moved)
+    held.replace(held.read().moved_on())
+    size = held.path.stat().st_size
+    file, then, (folder, _) = synced
+    assert (file, then) == ((f".{held.path.name}.draft", size), "replaced")
+    assert folder == held.path.parent.name
+    monkeypatch.undo()
+
+    def full(where):
+        raise OSError("no space left")
+
+    before = held.path.read_bytes()
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="space"):
+        held.replace(held.read().moved_on())
+    assert held.path.read_bytes() == before
+
+
+def test_deleted_keys_are_overwritten(held, tmp_path):
+    os.link(held.path, tmp_path / "same")  # another name of the same bytes on the disk
+    held.delete()
+    assert not held.exists()
+    assert not any((tmp_path / "same").read_bytes())

@@ -1,13 +1,14 @@
 """What a coordinator adds up, what is published, and what anybody finds in it."""
 
 import json
+import shutil
 import warnings
 from contextlib import ExitStack
 
 import msgspec
 import numpy as np
 import pytest
-from consortium import SIGNATURE, Consortium, InProcess
+from consortium import SIGNATURE, Asking, Consortium, InProcess
 
 from spdp import Release
 from spdp.adaptive import search as search_module
@@ -19,7 +20,7 @@ from spdp.federated.canonical import Refused, digest_of, dumps, encode
 from spdp.federated.checks import check_published
 from spdp.federated.folder import Folder, put
 from spdp.federated.rounds import Collected, FarStore, StudyAccount, released
-from spdp.federated.speech import spoken
+from spdp.federated.speech import most_bytes, spoken
 from spdp.federated.transcript import (
     ANSWERS,
     CLOSES,
@@ -442,6 +443,23 @@ def test_digests_are_those_of_the_answers(oneshot):
         check_answers(other, oneshot.asker.answers, name, own)
 
 
+def test_the_sum_is_that_of_the_answers(oneshot):
+    from spdp.federated.canonical import packed
+
+    own, false = [oneshot.asker.answers[0][0]], [packed(oneshot.asker.sums[0] + 1)]
+    with pytest.raises(Refused, match="not that of the answers"):
+        check_answers(edited(oneshot.rounds, sums=false), oneshot.asker.answers, "alpha", own)
+
+
+def test_digests_between_rounds_are_those_of_the_transcript(search):
+    """Signatures are of the last transcript; those in between follow from it."""
+    said = list(search.rounds.descriptions)
+    said[2] = edited(said[2], digests=["0" * 64] * 3)
+    signed = [closed(search.rounds, m.name, m.who) for m in search.c.members]
+    other = edited(search.rounds, descriptions=said)
+    assert search.published(other, closes=signed, name="digests")
+
+
 def test_only_the_sites_own_identity_closes(oneshot):
     first, second = oneshot.c.members[:2]
     with pytest.raises(Refused, match="another identity"):
@@ -536,6 +554,63 @@ def test_answers_leave_at_whole_multiples_of_two_seconds(monkeypatch):
     monkeypatch.setattr(folder.time, "sleep", waited.append)
     folder.at_pace()
     assert waited == [pytest.approx(1.3)]
+
+
+def test_nothing_leaves_for_a_folder_before_the_pace(tmp_path, monkeypatch):
+    from spdp.federated import folder as module
+
+    c = Consortium(tmp_path / "study", n=12, method="adaptive")
+    (tmp_path / "shared").mkdir()
+    folder, done = Folder(tmp_path / "shared", c.study, patience=0.5), []
+    folder.path.mkdir()
+    monkeypatch.setattr(module, "at_pace", lambda: done.append("pace"))
+    monkeypatch.setattr(module, "put", lambda path, data: done.append(path.name))
+    asking = Asking(c)
+    (folder.path / "ask-000").write_bytes(asking.message(asking.description()))
+    with c.site(c.members[0]) as site:
+        with pytest.raises(DataError, match="nothing for"):
+            folder.serve(site)
+        assert done == ["pace", "answer-000-alpha"]
+        (folder.path / "ask-000").write_bytes(b"another question in this round")
+        with pytest.raises(DataError, match="nothing for"):
+            folder.serve(site)
+    assert done[2:] == ["pace", "refusal-000-alpha"]
+
+
+def test_a_question_in_a_folder_is_read_no_further_than_its_limit(tmp_path):
+    c = Consortium(tmp_path / "study", n=12, method="adaptive")
+    (tmp_path / "shared").mkdir()
+    folder = Folder(tmp_path / "shared", c.study, patience=0.5)
+    folder.path.mkdir()
+    most = SIGNATURE + most_bytes(c.terms.d)
+    with (folder.path / "ask-000").open("wb") as file:
+        file.truncate(most)
+        assert len(folder._message(0)) == most
+        file.truncate(most + 1)
+    assert folder._message(0) is None
+
+
+def test_only_known_files_of_a_draft_are_copied(search, tmp_path):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "copy").mkdir()
+    folder = Folder(tmp_path / "shared", search.c.study, patience=0.5)
+    shutil.copytree(search.draft, folder.path / "draft")
+    (folder.path / "draft" / "more.npy").write_bytes(b"x")
+    copied = folder._copied(tmp_path / "copy")
+    names = {"mean.npy", "certificate.json", ROUNDS, ANSWERS}
+    assert {file.name for file in copied.iterdir()} == names
+
+
+def test_a_draft_with_pickled_objects_runs_nothing(oneshot):
+    class Runs:
+        def __reduce__(self):
+            return open, (str(oneshot.folder / "ran"), "w")
+
+    member, draft = oneshot.c.members[0], rewritten(oneshot, "pickled")
+    np.save(draft / "mean.npy", np.array([Runs()], object), allow_pickle=True)
+    with pytest.raises((DataError, Refused)):
+        closing.close(draft, member.who, member.ledger)
+    assert not (oneshot.folder / "ran").exists()
 
 
 def test_bytes_up_and_down(tmp_path):

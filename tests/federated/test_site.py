@@ -16,11 +16,20 @@ from spdp.engines.store import ArrayStore
 from spdp.errors import DataError
 from spdp.federated import identity, joining, masks
 from spdp.federated import site as sites_
-from spdp.federated.canonical import Packed, Refused, double, encode, packed, undouble
+from spdp.federated.canonical import (
+    Packed,
+    Refused,
+    digest_of,
+    double,
+    encode,
+    loads,
+    packed,
+    undouble,
+)
 from spdp.federated.drafting import seal_of
 from spdp.federated.rounds import released, sum_of
 from spdp.federated.site import REFUSAL, Ended
-from spdp.federated.speech import Description, only_round, understood
+from spdp.federated.speech import Description, only_round, transcript, understood
 from spdp.ledger.studies import Studies
 from spdp.privacy import account as accounts
 from spdp.privacy.account import share_scale
@@ -199,6 +208,29 @@ def test_the_past_is_the_sites_own(asking, adaptive, opened, monkeypatch):
 def test_no_digests_come_before_the_first_round(asking, adaptive, opened, untouched):
     site = opened(adaptive)[0]
     refused(site, asking.message(asking.description(digests=["0" * 64] * 3)), "before the first")
+
+
+def test_the_transcript_is_of_all_that_was_said_and_answered():
+    before, said, digests = bytes(32), bytes(range(32)), ["aa" * 32, "bb" * 32]
+    wanted = digest_of(b"spdp transcript 1" + before + said + b"\xaa" * 32 + b"\xbb" * 32)
+    assert transcript(before, said, digests) == wanted
+
+
+def test_a_study_has_at_most_256_rounds(asking):
+    loads(asking.description(round=255).data, Description)
+    with pytest.raises(Refused, match="cannot be read"):
+        loads(asking.description(round=256).data, Description)
+
+
+def test_an_answer_of_the_round_before_does_not_fit_the_next(asking, adaptive, opened):
+    """Two questions that are the same but for their place in the study."""
+    sites = opened(adaptive)
+    earlier = asking.ask(sites, asking.description())
+    said = asking.description()
+    answers = asking.ask(sites, said)
+    assert len(sum_of(adaptive.study, adaptive.sealed, said, answers)) == said.d
+    with pytest.raises(Refused, match="not signed"):
+        sum_of(adaptive.study, adaptive.sealed, said, [earlier[0], *answers[1:]])
 
 
 def test_sites_with_another_past_do_not_cancel(tmp_path):
@@ -616,6 +648,24 @@ def test_the_journal_gives_stored_bytes_where_a_round_was_answered_meanwhile(
     assert studies.answers(adaptive.sealed.hex()) == [row]
 
 
+def test_an_answer_is_written_down_before_keys_move_on(asking, adaptive, opened, monkeypatch):
+    site, done = opened(adaptive)[0], []
+    journal, replace = site.studies.journal, masks.KeyFile.replace
+
+    def written(*args):
+        done.append("journal")
+        return journal(*args)
+
+    def moved(*args):
+        done.append("keys")
+        replace(*args)
+
+    monkeypatch.setattr(site.studies, "journal", written)
+    monkeypatch.setattr(masks.KeyFile, "replace", moved)
+    site.answer(asking.message(asking.description()))
+    assert done == ["journal", "keys"]
+
+
 @pytest.mark.parametrize("place", ["share_of", "masked", "sign", "journal", "replace", "length"])
 def test_a_failure_once_records_are_touched_ends_the_study_in_silence(
     asking, adaptive, opened, monkeypatch, place
@@ -733,8 +783,6 @@ def test_axes_are_taken_up_again_after_a_restart(asking, adaptive):
 
 
 def test_descriptions_are_bytes_that_come_back(asking, adaptive):
-    from spdp.federated.canonical import loads
-
     for query in queries(asking):
         said = asking.description(query)
         assert loads(said.data, Description) == said

@@ -75,6 +75,32 @@ def test_numbers_are_finite(digits):
         canonical.double(float("nan"))
 
 
+@pytest.mark.parametrize("value", [1.0, True, 2**53, -(2**53), "é", "a\n", float("nan")])
+def test_what_cannot_be_written(value):
+    assert dumps({"a": [2**53 - 1, "~ ", None]}) == b'{"a":[9007199254740991,"~ ",null]}'
+    with pytest.raises(ValueError):
+        dumps({"a": value})
+    deep = 0
+    for _ in range(8):
+        deep = [deep]
+    assert dumps(deep)
+    with pytest.raises(ValueError, match="deep"):
+        dumps([deep])
+
+
+def test_names_that_occur_twice_are_refused_by_name(oneshot):
+    with pytest.raises(Refused, match="twice"):
+        loads(oneshot.terms.data.replace(b'"k":3', b'"k":3,"k":3'), Terms)
+
+
+def test_fixed_bytes_of_numbers():
+    assert canonical.double(-1.5) == "bff8000000000000"
+    assert undouble("3ff0000000000001") == 1 + 2.0**-52
+    assert packed(np.array([1.0])).base64 == encode(bytes(6) + b"\xf0\x3f")
+    assert packed(np.array([-2])).base64 == encode(b"\xfe" + b"\xff" * 7)
+    assert (unpacked(Packed([1], encode(bytes(6) + b"\xf0\x3f")), (1,)) == 1.0).all()
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_every_finite_double_comes_back_to_the_bit(number):
     back = undouble(canonical.double(number))
@@ -106,10 +132,11 @@ def test_arrays_have_the_size_that_their_shape_says():
 
 @pytest.mark.parametrize("version", [0, 2])
 def test_no_other_version_is_negotiated(oneshot, version):
-    data = oneshot.study.data.replace(b'"version":1}', b'"version":%d}' % version)
-    assert data != oneshot.study.data
-    with pytest.raises(Refused):
-        loads(data, Study)
+    for form in (oneshot.study, oneshot.seals["alpha"]):
+        data = form.data.replace(b'"version":1}', b'"version":%d}' % version)
+        assert data != form.data
+        with pytest.raises(Refused, match="cannot be read"):
+            loads(data, type(form))
 
 
 def test_files_are_read_no_further_than_their_limit_and_links_are_not_followed(tmp_path):
@@ -117,6 +144,10 @@ def test_files_are_read_no_further_than_their_limit_and_links_are_not_followed(t
     with pytest.raises(Refused, match="longer"):
         canonical.read(tmp_path / "long", 99)
     assert canonical.read(tmp_path / "long", 100) == bytes(100)
+    os.truncate(tmp_path / "long", 1 << 42)  # four terabytes of nothing
+    with pytest.raises(Refused, match="longer"):
+        canonical.read(tmp_path / "long", 99)
+    os.truncate(tmp_path / "long", 100)
     (tmp_path / "link").symlink_to(tmp_path / "long")
     with pytest.raises(Refused):
         canonical.read(tmp_path / "link", 100)

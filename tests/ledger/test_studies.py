@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spdp.ledger.ledger import BudgetExceeded, Ledger, LedgerError
-from spdp.ledger.schema import Answered
+from spdp.ledger.schema import Answered, Book
 from spdp.ledger.studies import Studies
 from spdp.privacy.composition import Balance
 
@@ -76,6 +76,25 @@ def test_the_first_answer_pays_and_later_ones_do_not(ledger):
     assert [row.answer for row in studies.answers(SEALED)] == [b"0", b"1", b"2"]
     with pytest.raises(LedgerError, match="take back"):
         studies.take_back(STUDY)
+
+
+def test_an_answer_that_is_not_written_down_is_not_paid(ledger, monkeypatch):
+    studies = Studies(ledger)
+    studies.reserve(STUDY, **PRICE, **GIVEN)
+
+    def fail(*_):
+        raise LedgerError("the disk is full")
+
+    monkeypatch.setattr(Book, "put_answer", fail)
+    with pytest.raises(LedgerError, match="full"):
+        studies.journal(STUDY, answer(0))
+    assert ledger.spent()["entries"] == 0
+    assert studies.find(STUDY).state == "reserved"
+
+
+def test_an_answer_is_synced_before_it_is_returned(ledger):
+    with ledger.file.open(write=True) as book:
+        assert book._db.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
 
 
 def test_nothing_is_answered_without_a_reservation_or_after_the_end(ledger):

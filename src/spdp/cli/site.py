@@ -14,12 +14,11 @@ from spdp.cli.errors import printable
 from spdp.cli.options import option
 from spdp.cli.output import check_free, console, say
 from spdp.cli.records import Reader
-from spdp.cli.study import FILE, FOLDER, PATIENCE, SEALS
+from spdp.cli.study import FILE, FLARE, FOLDER, PATIENCE, SEALS, carried, check_transport
 from spdp.errors import DataError, DataWarning, ParameterError, warn
 from spdp.federated import closing, joining
 from spdp.federated.canonical import encode, write
 from spdp.federated.drafting import check_name
-from spdp.federated.folder import Folder
 from spdp.federated.identity import Identity, read_pins, words_of, write_pins
 from spdp.federated.masks import KeyFile
 from spdp.federated.site import Site
@@ -192,25 +191,32 @@ def serve(
     file: Path = FILE,
     data: list[Path] = options.DATA,
     ledger: Path = LEDGER,
-    folder: Path = FOLDER,
+    folder: Path | None = FOLDER,
+    flare: Path | None = FLARE,
     identity: Path | None = IDENTITY,
     seals: Path | None = SEALS,
     patience: float = PATIENCE,
     reader: Reader,
 ) -> None:
-    """Answer the rounds of an adaptive study over a shared folder, then check and sign.
+    """Answer the rounds of an adaptive study, then check its result, and sign.
 
-    Interrupted, it goes on where it stopped when it is called again.
+    Rounds come over a shared folder or over FLARE. Interrupted, it goes on where it
+    stopped when it is called again.
     """
+    check_transport(folder, flare)
     study, account = read_study(file), options.open_ledger(ledger)
-    shared = Folder(folder, study, patience, say)
     joined = Studies(account).find(study.digest.hex())
-    if joined is None or joined.state != "closed":
-        with _site(study, data, account, identity, seals or file.parent, reader) as site:
-            shared.serve(site)
-    name = closing.joined_of(account, study.digest.hex()).site
-    who = _opened(identity, account, name)
-    shared.sign(name, lambda draft: closing.close(draft, who, account))
+    name = "" if joined is None else joined.site
+    with carried(study, patience, folder, flare, name) as shared:
+        if joined is None or joined.state != "closed":
+            with _site(study, data, account, identity, seals or file.parent, reader) as site:
+                shared.serve(site)
+        name = closing.joined_of(account, study.digest.hex()).site
+        who = _opened(identity, account, name)
+        shared.sign(name, lambda draft: closing.close(draft, who, account))
+        if flare is not None:
+            say("waiting until all sites have signed")
+            shared.ended([name], patience)
 
 
 def close(

@@ -1,6 +1,8 @@
 """``spdp study``: what a coordinator does with a study over sites."""
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from spdp.federated.checks import check_published
 from spdp.federated.drafting import rostered, terms_of
 from spdp.federated.folder import Folder
 from spdp.federated.identity import Identity
+from spdp.federated.kits import Kit, submitted
 from spdp.federated.rounds import Collected, Coordinator, released
 from spdp.federated.study import (
     MOST_BYTES,
@@ -46,7 +49,9 @@ OUTPUT = option("Directory for the release.", "--output", "-o", default=..., met
 SEALS = option("Folder of the sites' seals [default: that of STUDY].", metavar="DIR")
 KEY = option("The coordinator's key (PEM) [default: STUDY.key].", metavar="FILE")
 PATIENCE = option("Seconds to wait for the next message.", default=3600.0, min=1.0, metavar="S")
-FOLDER = option("Folder that all sites share.", default=..., metavar="DIR")
+FOLDER = option("Folder that all sites share.", metavar="DIR")
+FLARE = option("Kit of NVIDIA FLARE, in place of a shared folder.", metavar="KIT")
+LAST = 30.0  # seconds for telling sites, by FLARE, that all have signed
 
 
 def create(
@@ -168,16 +173,23 @@ def merge(
 def run(
     *,
     file: Path = FILE,
-    folder: Path = FOLDER,
+    folder: Path | None = FOLDER,
+    flare: Path | None = FLARE,
+    flare_admin: Path | None = option(
+        "Kit of FLARE's administrator, who submits the study's job.", metavar="KIT"
+    ),
     output: Path = OUTPUT,
     seals: Path | None = SEALS,
     key: Path | None = KEY,
     patience: float = PATIENCE,
 ) -> None:
-    """Ask the rounds of an adaptive study over a shared folder, and publish.
+    """Ask the rounds of an adaptive study over a shared folder or FLARE, and publish.
 
     Interrupted, it goes on where it stopped when it is called again.
     """
+    check_transport(folder, flare)
+    if (flare is None) != (flare_admin is None):
+        raise ParameterError("--flare needs --flare-admin, the kit of FLARE's administrator")
     study = read_study(file)
     if study.terms.method != "adaptive":
         raise ParameterError(f"{file}: a one-shot study has no rounds; spdp study merge adds up")
@@ -186,12 +198,42 @@ def run(
     sealed, who = sealed_by(study, sealings), Identity.open(_key(file, key))
     if who.public != study.terms.coordinator:
         raise DataError(f"{_key(file, key)}: not the key of this study's coordinator")
-    shared = Folder(folder, study, patience, say)
-    asker = Coordinator(study, sealed, who=who, transport=shared)
-    rounds, release = shared.drafted(asker, sealings)
-    closes = shared.closes(rounds)
-    write_published(output, rounds, closes, release)
-    present(release, [output])
+    with carried(study, patience, folder, flare) as shared, ExitStack() as stack:
+        if flare_admin is not None:
+            shared.forget_refusals()
+            stack.enter_context(submitted(flare_admin, study.names, shared.path))
+        asker = Coordinator(study, sealed, who=who, transport=shared)
+        rounds, release = shared.drafted(asker, sealings)
+        closes = shared.closes(rounds)
+        write_published(output, rounds, closes, release)
+        present(release, [output])
+        if flare_admin is not None:
+            shared.ended(study.names, LAST)
+
+
+def check_transport(folder: Path | None, flare: Path | None) -> None:
+    """Messages go over a folder or over FLARE."""
+    if (folder is None) == (flare is None):
+        raise ParameterError("one of --folder and --flare says how messages travel")
+
+
+@contextmanager
+def carried(
+    study: Study, patience: float, folder: Path | None, flare: Path | None, name: str = ""
+) -> Iterator[Folder]:
+    """The folder of a study: shared by all, or with FLARE's process on this machine."""
+    if folder is not None:
+        yield Folder(folder, study, patience, say)
+        return
+    assert flare is not None
+    kit = Kit(flare)
+    if name and kit.name() != name:
+        raise DataError(f"{flare}: a kit of {kit.name()}, and this site is {name} in the study")
+    kit.folder.mkdir(mode=0o700, exist_ok=True)
+    shared = Folder(kit.folder, study, patience, say)
+    shared.path.mkdir(exist_ok=True)
+    with kit.running(shared.path, name):
+        yield shared
 
 
 def publish(

@@ -13,7 +13,7 @@ of the folder: whoever can write in it can stop a study, and learns nothing by i
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -155,6 +155,22 @@ class Folder:
             if os.path.lexists(self.path / DRAFT / file):
                 (target / file).write_bytes(read(self.path / DRAFT / file, MOST_BYTES))
         return target
+
+    # --- with FLARE, which carries the files of a folder on each machine
+
+    def forget_refusals(self) -> None:
+        """Ask again those that refused before."""
+        for file in self.path.glob("refusal-*"):
+            file.unlink()
+
+    def ended(self, names: Sequence[str], seconds: float) -> bool:
+        """Wait until FLARE has told sites that all have signed; whether it has."""
+        files = [self.path / f"end-{name}" for name in names]
+        try:
+            wait(seconds, lambda: all(file.exists() for file in files), "the end")
+        except DataError:
+            return False
+        return True
 
     # --- a site's side
 

@@ -250,7 +250,15 @@ def test_a_pinned_site_with_another_identity_is_refused(consortium, run, tmp_pat
 def test_mistakes_before_a_study(run, refused, tmp_path, monkeypatch):
     create = ("study", "create", "a.study", "--k", "3", *DOMAIN)
     refused(2, "Laplace", *create, "--epsilon", "1", "--delta", "0")
-    refused(2, "--statistic", *create, *BUDGET, "--statistic", "difference")
+    refused(2, "no labels or covariates", *create, *BUDGET, "--statistic", "difference")
+    refused(2, "a study is of mean", *create, *BUDGET, "--statistic", "summary")
+    both = ("--folder", ".", "--flare", "kit")
+    for words in (("study", "run", "a.study", "-o", "p"), ("site", "serve", "a.study", "x.npy")):
+        own = () if words[0] == "study" else ("--ledger", "x.ledger")
+        refused(2, "one of --folder and --flare", *words, *own)
+        refused(2, "one of --folder and --flare", *words, *own, *both)
+    words = ("study", "run", "a.study", "-o", "p", "--flare", "kit")
+    refused(2, "--flare needs --flare-admin", *words)
     refused(2, "oneshot or adaptive", *create, *BUDGET, "--method", "auto")
     assert run(*create, *BUDGET)[0] == 0
     refused(2, "exists already", *create, *BUDGET)

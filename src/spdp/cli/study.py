@@ -25,6 +25,7 @@ from spdp.federated.study import (
     MOST_BYTES,
     Card,
     Study,
+    not_studied,
     read_seals,
     read_study,
     sealed_by,
@@ -87,7 +88,7 @@ def create(
     if method is Method.AUTO:
         raise ParameterError("--method of a study is oneshot or adaptive")
     if statistic not in studied():
-        raise ParameterError(f"--statistic must be one of {', '.join(studied())}")
+        raise ParameterError(f"--statistic {statistic}: {not_studied(statistic)}")
     chart = chart_of(space.metric, space.point())
     where = domains.Space.of(chart, space.domain(), k)
     make = partial(

@@ -214,11 +214,19 @@ def studied() -> dict[str, tuple[str, ...]]:
     return {s.name: s.over_sites for s in every() if s.over_sites is not None}
 
 
+def not_studied(name: str) -> str:
+    """Why no study is of a statistic."""
+    which = f"a study is of {', '.join(studied())}, not of {name:.40}"
+    if any(s.name == name and s.columns for s in every()):
+        return f"{which}: sites of a study have records alone, no labels or covariates"
+    return which
+
+
 def check_terms(terms: Terms) -> None:
     """Refuse terms that no study may have, from public numbers alone."""
     possible = studied()
     if terms.statistic not in possible:
-        raise Refused(f"a study is of {', '.join(possible)}, not of {terms.statistic}")
+        raise Refused(not_studied(terms.statistic))
     if not set(terms.options) <= set(possible[terms.statistic]):
         raise Refused(f"options of {terms.statistic} that a study does not know")
     try:

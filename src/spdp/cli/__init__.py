@@ -23,6 +23,11 @@ COMMANDS = {
     "start": ("start:start", "Ask questions, and write the one command that makes your release."),
     "mean": ("statistics:mean", "Release the private Fréchet mean of the matrices in files."),
     "plan": ("plan:plan", "Show how accurate a release would be; no data is needed."),
+    "wizard": (
+        "wizard:wizard",
+        "Open a local page that leads to a release; no programming is needed.",
+    ),
+    "run": ("wizard:run", "Make the release that a plan of spdp wizard asks for."),
     "reference": ("data:reference", "Summarise public data, for --reference."),
     "sum": ("sums:sum_", "Add up a site's records exactly, for a trusted curator."),
     "merge": ("sums:merge", "Merge sum files and release the mean of all their records."),

@@ -23,6 +23,8 @@ from typer.models import OptionInfo
 # example may read what an earlier one wrote.
 EXAMPLES = {
     "plan": "spdp plan --n 2000 --k 3 --epsilon 1 --delta 1e-6 --eigenvalues 0.1 10 --spread 20%",
+    "wizard": "spdp wizard --folder study",
+    "run": "spdp run plan.yaml --rehearse -o rehearsal",
     "reference": "spdp reference public.npy -o public.npz",
     "sum": "spdp sum matrices.npy --eigenvalues 0.1 10 -o site1.sum",
     "merge": "spdp merge site1.sum --epsilon 1 --delta 1e-6 -o merged",

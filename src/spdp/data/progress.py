@@ -1,5 +1,6 @@
 """Progress bars: on a terminal or in a notebook, and only for work that lasts."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -8,6 +9,7 @@ from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 PATIENCE = 1.0  # seconds of work after which a bar appears
+ASKED = "SPDP_PROGRESS"  # set by a program that reads standard error (spdp wizard)
 TICK = 1.0  # seconds between two looks at work that has no bar
 
 # nested work shows no bar of its own: two bars would overwrite each other
@@ -21,8 +23,12 @@ def track(description: str, total: float | None) -> AbstractContextManager[Calla
     A bar with rate and time left appears after a second: on standard error where that
     is a terminal, or below the running cell of a notebook.
     """
-    watched = sys.stderr.isatty() or _in_notebook()
-    return _tracked(description, total) if watched and not _shown else SILENT
+    return _tracked(description, total) if _watched() and not _shown else SILENT
+
+
+def _watched() -> bool:
+    """Whether somebody looks: at a terminal, a notebook, or through another program."""
+    return sys.stderr.isatty() or _in_notebook() or ASKED in os.environ
 
 
 @contextmanager
@@ -68,7 +74,7 @@ def working(doing: Callable[[], str]) -> AbstractContextManager[Any]:
     A line appears after a second, where a bar would, and gives way to bars. It is
     written by one thread, which lives as long as the process.
     """
-    return _told(doing) if sys.stderr.isatty() or _in_notebook() else SILENT
+    return _told(doing) if _watched() else SILENT
 
 
 @contextmanager

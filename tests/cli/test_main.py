@@ -16,13 +16,14 @@ from spdp.cli.statistics import example
 from spdp.errors import DataError
 from spdp.kernels import backend, instruction_set
 from spdp.statistics import STATISTICS, find
+from spdp.wizard.recipe import Recipe
 
 HEAVY = {"numpy", "scipy", "sklearn", "opendp", "matplotlib", "rich", "sqlite3", "dask"}
 FORMER = {"classes", "spread", "regress", "compare", "plan", "mean"}  # of stats, hidden
 COMMANDS = {
     **dict.fromkeys(("mean", "plan", "reference", "sum", "merge", "verify"), ()),
     **dict.fromkeys(("demo", "describe", "reproduce", "report", "disclose"), ()),
-    **dict.fromkeys(("start", "help"), ()),
+    **dict.fromkeys(("start", "help", "wizard", "run"), ()),
     "ledger": {"create", "show", "history", "export", "bind", "recover"},
     "stats": set(STATISTICS) - {"mean"},
     "study": {"create", "seal", "merge", "run", "publish"},
@@ -197,12 +198,13 @@ def test_every_help_ends_with_an_example_that_runs(run, tmp_path, random_spd, mo
     np.save(tmp_path / "ages.npy", np.linspace(20, 80, 4000))
     np.save(tmp_path / "images.npy", np.random.default_rng(0).integers(0, 255, (3, 8, 8), np.uint8))
     (tmp_path / "labels.txt").write_text("a\nb\n" * 2000)
+    (tmp_path / "plan.yaml").write_text(Recipe(files=("matrices.npy",)).yaml(), "utf-8")
     assert {" ".join(path) for path in commands(tree())} == set(examples())
     for name, call in examples().items():
         shown = EXAMPLE.search(run(*name.split(), "--help")[1]).group(1)
         assert shown.replace("\\\n", " ").split() == call.split()
         # those with tests of their own
-        if name.split()[0] in ("reproduce", "demo", "start", "study", "site"):
+        if name.split()[0] in ("reproduce", "demo", "start", "study", "site", "wizard"):
             continue
         before, words = call.split("spdp ", 1)
         for part in before.split():

@@ -1,11 +1,9 @@
 """``spdp wizard`` and ``spdp run``: a local page that leads to a release, and its plan."""
 
-import os
 from pathlib import Path
 
 import typer
 
-from spdp.cli.errors import printable
 from spdp.wizard.recipe import Recipe
 
 # Not spdp.cli.options, which loads all of spdp: the first page would wait for it.
@@ -67,7 +65,8 @@ def run(
     if public and not rehearse:
         raise ParameterError("--public is for a rehearsal: add --rehearse")
     if show:
-        say(printable(shell(recipe)) if os.name == "nt" else shell(recipe))
+        for line in shell(recipe).splitlines():
+            say(line)
     elif rehearse:
         _rehearse(recipe, [str(file) for file in public or ()])
     else:

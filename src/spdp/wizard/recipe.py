@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from spdp.errors import DataError, ParameterError, named, need, reason, spelt
-from spdp.options import Adjacency, OnInvalid, Unit
+from spdp.options import Adjacency, OnInvalid, Unit, choose
 from spdp.wizard.instruments import Kind, Other
 
 FORMAT = 1
@@ -118,6 +118,11 @@ class Recipe(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     label: str | None = None
     output: str = "published"
     names: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in (("whose", Whose), ("adjacency", Adjacency), ("on_invalid", OnInvalid)):
+            value = choose(kind, getattr(self, name), name)  # texts in Python, too
+            msgspec.structs.force_setattr(self, name, value)
 
     # --- what follows from it
 

@@ -257,6 +257,12 @@ class Answers:
         @reactive.calc
         async def problems() -> dict[str, str]:
             found: dict[str, str] = {str(s): p for s, p in self.recipe().problems().items()}
+            if input.mode() == "accuracy" and self.solved() is None:
+                found["privacy"] = (
+                    "ε is still being solved for"
+                    if self.outlook() is None
+                    else "no ε reaches the wanted accuracy: wish for less, or say ε yourself"
+                )
             made = await self.seen()
             if made.problem is not None:
                 found["records"] = self._shortly(made.problem)
@@ -645,6 +651,8 @@ def _ended(job: Job) -> Any:
     if job.code == 0:
         return ui.div("Released.", class_="note good")
     told = job.messages[-1] if job.messages else f"it ended with code {job.code}"
+    if job.stopped:
+        return ui.div(ui.tags.b("Cancelled: "), told, class_="note no")
     if job.code == DATA_ERROR:
         return ui.div(
             ui.p(ui.tags.b("Nothing was released: a file or a record cannot be used.")),

@@ -67,7 +67,7 @@ class Job:
             stderr=asyncio.subprocess.PIPE,
         )
         if self.stopped:  # cancelled before it began
-            self.cancel()
+            self._interrupt()
         assert self._process.stderr is not None
         rest = ""
         while chunk := await self._process.stderr.read(4096):
@@ -75,9 +75,11 @@ class Job:
             for line in lines:
                 self._hear(line)
         self._hear(rest)
-        self.code = await self._process.wait()
-        self.doing = ""
-        return self.code
+        code = await self._process.wait()
+        if self.stopped and code and not self.messages:  # before the command itself had begun
+            self.messages.append("it was stopped before it began; nothing was charged")
+        self.code, self.doing = code, ""
+        return code
 
     def _hear(self, line: str) -> None:
         text = CONTROL.sub("", line).strip()
@@ -87,10 +89,15 @@ class Job:
             self.doing = text[:KEPT]
 
     def cancel(self) -> None:
-        """Stop it as Ctrl-C does: it says what was charged before it ends."""
-        self.stopped = True
-        if self._process is not None and self.running:
-            if sys.platform == "win32":
-                self._process.terminate()
-            else:
-                self._process.send_signal(SIGINT)
+        """Stop it as Ctrl-C does, once: it says what was charged before it ends."""
+        if not self.stopped:
+            self.stopped = True
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        if self._process is None or not self.running:
+            return
+        if sys.platform == "win32":
+            self._process.terminate()
+        else:
+            self._process.send_signal(SIGINT)

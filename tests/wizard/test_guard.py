@@ -1,4 +1,4 @@
-"""Real requests against the real server: nobody but the owner of its address gets in."""
+"""Real requests against the real server: nobody gets in without its address."""
 
 import base64
 import http.client
@@ -45,7 +45,9 @@ def test_the_address_that_was_printed_opens_the_page(ask):
     assert b"spdp wizard" in body
 
 
-@pytest.mark.parametrize("token", ["", "x", "x" * 43, "static", "..", "%2e%2e", "\u00e4".encode().hex()])
+@pytest.mark.parametrize(
+    "token", ["", "x", "x" * 43, "static", "..", "%2e%2e", "\u00e4".encode().hex()]
+)
 def test_a_wrong_token_opens_nothing(ask, token):
     status, _, body = ask(token=token)
     assert status == 403
@@ -119,7 +121,7 @@ def test_the_page_names_no_other_host(ask):
 
 
 def test_nobody_else_on_the_network_reaches_it(ask):
-    """It listens on 127.0.0.1 alone: other addresses of this machine have nothing there."""
+    """It listens on 127.0.0.1 alone, on no other address of this machine."""
     with socket.socket() as other:
         other.settimeout(5)
         with pytest.raises(OSError):

@@ -27,8 +27,12 @@ EEG = Recipe(
         EEG,
         Recipe(files=("x.npy",)),
         Recipe(files=("a", "b"), k=20, instrument=Connectomes(0.3), delta=0.0),
-        Recipe(files=("x",), k=9, instrument=Images(), statistic="pca", options={"n_components": 2}),
-        Recipe(files=("x",), instrument=Other(eigenvalues=(0.1, 2.0)), options={"method": "oneshot"}),
+        Recipe(
+            files=("x",), k=9, instrument=Images(), statistic="pca", options={"n_components": 2}
+        ),
+        Recipe(
+            files=("x",), instrument=Other(eigenvalues=(0.1, 2.0)), options={"method": "oneshot"}
+        ),
         Recipe(files=("x",), statistic="class-means", options={"classes": ["a", "b"]}, labels="y"),
     ],
 )

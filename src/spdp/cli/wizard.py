@@ -1,4 +1,4 @@
-"""``spdp wizard`` and ``spdp run``: a local page that leads to a release, and its plan."""
+"""``spdp wizard`` and ``spdp run``: a local page, and the plan it saves."""
 
 from pathlib import Path
 
@@ -11,9 +11,7 @@ FOLDER = typer.Option(
     Path(), "--folder", metavar="DIR", help="Where files are looked for and written."
 )
 PORT = typer.Option(0, "--port", help="Port of the loopback; 0 for any that is free.")
-NO_BROWSER = typer.Option(
-    False, "--no-browser", help="Print the address only; open no browser."
-)
+NO_BROWSER = typer.Option(False, "--no-browser", help="Print the address only; open no browser.")
 
 
 def wizard(

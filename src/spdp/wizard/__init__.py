@@ -1,13 +1,15 @@
 """A wizard for those who do not program: a local page that leads to a release.
 
 ``recipe.py`` says what was entered, as one plain description that knows no page;
-``instruments.py`` what instruments can produce, and so the public domain; ``accuracy.py``
-errors in the user's terms; ``forecast.py`` the predicted error, fast enough for a slider;
-``writing.py`` the command line, the script and the notebook of a recipe; ``rehearsal.py``
-a simulation of it; ``looking.py`` the public shape of a file; ``working.py`` a command
-that runs beside the page; ``bundle.py`` what is handed out.
+``instruments.py`` what instruments can produce, and so the public domain;
+``accuracy.py`` errors in the user's terms; ``forecast.py`` the predicted error, fast
+enough for a slider; ``writing.py`` the command line, the script and the notebook of a
+recipe; ``rehearsal.py`` a simulation of it; ``looking.py`` the public shape of a file;
+``working.py`` a command that runs beside the page; ``bundle.py`` what is handed out.
 
 The page itself is a thin layer over these: ``page.py`` (what is asked), ``session.py``
-(what answers), ``picture.py`` (the curves) and ``server.py`` with ``guard.py``, which lets
-nobody else in. Only these five import Shiny or Starlette (extra ``wizard``).
+(what answers), ``entries.py``, ``predicting.py`` and ``releasing.py`` (its steps),
+``picture.py`` (the curves) and ``server.py`` with ``guard.py``, which lets nobody else
+in. Of these, all but the picture and the guard import Shiny or Starlette (extra
+``wizard``).
 """

@@ -4,9 +4,9 @@ A release errs by a distance of its metric. What that means for a diffusivity, a
 eigenvalue or a correlation is computed by moving a public, typical matrix of the
 instrument by that distance in many directions.
 
-*Assumed.* The typical matrix resembles the mean, and no direction of the error is likelier
-than another, as in every prediction of a plan. *Therefore* these are predictions, for
-choosing ε; no certificate states them.
+*Assumed.* The typical matrix resembles the mean, and no direction of the error is
+likelier than another, as in every prediction of a plan. *Therefore* these are
+predictions, for choosing ε; no certificate states them.
 """
 
 from collections.abc import Callable

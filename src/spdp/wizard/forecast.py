@@ -1,10 +1,10 @@
 """The predicted error of a recipe, fast enough for a slider.
 
-One shot has an exact law. A search is simulated, which takes seconds, but noise does not
-depend on records: n records at a price μ are answered like n' at μ' with n·μ = n'·μ'
-(:mod:`spdp.planning.population`). So a search's error is one curve over n·μ, or n·ε with
-Laplace noise, and every other n, ε and δ is read off it. The curve is simulated once for
-each domain, metric, statistic and spread.
+One shot has an exact law. A search is simulated, which takes seconds, but noise does
+not depend on records: n records at a price μ are answered like n' at μ' with n·μ =
+n'·μ' (:mod:`spdp.planning.population`). So a search's error is one curve over n·μ, or
+n·ε with Laplace noise, and every other n, ε and δ is read off it. The curve is
+simulated once for each domain, metric, statistic and spread.
 
 *Enforced.* Nothing but public numbers goes in: no records are read.
 """
@@ -56,7 +56,7 @@ class Predicted:
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """Predicted errors for one kind of records; :func:`forecast_of` makes and keeps it."""
+    """Predicted errors for one kind of records."""
 
     planner: Planner
 
@@ -105,7 +105,7 @@ class Forecast:
 
     @property
     def is_distance(self) -> bool:
-        """Whether it is a distance of matrices, which :mod:`.accuracy` can put in terms."""
+        """Whether it is a distance of matrices, which terms can be made of."""
         return self.measure.startswith(DISTANCE)
 
     def needed(self, error: float, n: int, delta: float) -> float | None:
@@ -135,7 +135,7 @@ class Forecast:
 
     @lru_cache(maxsize=2)  # noqa: B019 - forecasts are few, and kept
     def _curve(self, noise: Noise) -> tuple[Array, Array]:
-        """Simulated errors over n times the price; points where it refuses are left out."""
+        """Simulated errors over n times the price, where it does not refuse."""
         p = self._simulating(noise)
         low = _price(noise, LEAST, p.delta) * p.n / FARTHEST
         high = _price(noise, MOST, p.delta) * p.n * FARTHEST

@@ -5,8 +5,8 @@
 - The path begins with a random token, compared in constant time. It is not a cookie: a
   browser sends cookies of one port of a machine to all others, and along with requests
   that another site makes.
-- ``Host`` is this server's own address, so that a foreign name that was made to point to
-  the loopback (DNS rebinding) is refused.
+- ``Host`` is this server's own address, so that a foreign name that was made to point
+  to the loopback (DNS rebinding) is refused.
 - ``Origin``, where it is sent, is this server's own; a websocket must send it. Requests
   that the browser marks as made by another site are refused.
 - Only GET and HEAD are answered: nothing is uploaded.
@@ -68,7 +68,7 @@ class Guard:
             await self.app(scope, receive, self._marked(send))
 
     def admits(self, scope: Scope) -> bool:
-        """Whether a request may pass: every header is looked at, none is trusted alone."""
+        """Whether a request may pass: no header is trusted alone."""
         if scope["type"] not in ("http", "websocket"):
             return False
         if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):

@@ -177,7 +177,7 @@ class Other(Instrument, frozen=True, forbid_unknown_fields=True, tag="other"):
     def domain(self, k: int) -> "Domain":
         from spdp.domain.sets import Ball, CorrelationBounds, EigenvalueBounds, TraceBounds
 
-        made: "list[Domain]" = []
+        made: list[Domain] = []
         if self.eigenvalues is not None:
             made.append(EigenvalueBounds(*self.eigenvalues))
         if self.trace is not None:

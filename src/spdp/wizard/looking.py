@@ -1,7 +1,7 @@
 """What a file says of itself in public: shape, dtype, names of columns and arrays.
 
-*Enforced.* Headers are read, and of a CSV file the number of its lines; no record, no id,
-no label. Subject ids beside the data are not opened.
+*Enforced.* Headers are read, and of a CSV file the number of its lines; no record, no
+id, no label. Subject ids beside the data are not opened.
 """
 
 from dataclasses import dataclass, replace

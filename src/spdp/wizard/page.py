@@ -1,7 +1,7 @@
 """What the wizard asks, step by step: markup alone.
 
-Everything that is asked stands on the page from the start; steps are shown and hidden, so
-that what was entered stays. Scripts, styles and fonts come with the package.
+Everything that is asked stands on the page from the start; steps are shown and hidden,
+so that what was entered stays. Scripts, styles and fonts come with the package.
 """
 
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ LOW, HIGH = log10(0.02), log10(30.0)  # ends of ε's slider
 
 
 def page(recipe: Recipe, names: list[str]) -> Any:
-    """The whole page, with what a recipe holds already; ``names`` are files to offer."""
+    """The page, with what a recipe holds already; ``names`` are files to offer."""
     shared = files("spdp.rendering").joinpath("templates/style.css.j2").read_text("utf-8")
     own = files(__package__).joinpath("static/wizard.css").read_text("utf-8")
     return ui.TagList(
@@ -157,8 +157,8 @@ def _records(recipe: Recipe, names: list[str]) -> list[Any]:
         ui.input_text("file", "File, folder or pattern", ", ".join(recipe.files), width="100%"),
         ui.tags.datalist(*(ui.tags.option(value=name) for name in names), id="offered"),
         _soft(
-            "From the folder in which the wizard was started: npy, npz, mat, HDF5, Zarr, NIfTI, CSV "
-            "or Parquet. It is opened for its shape and the names of its columns only."
+            "From the folder in which the wizard was started: npy, npz, mat, HDF5, Zarr, NIfTI, "
+            "CSV or Parquet. It is opened for its shape and the names of its columns only."
         ),
         ui.div(ui.output_ui("seen"), role="status"),
         ui.input_radio_buttons("whose", "Whose are they?", _texts(WHOSE), selected=recipe.whose),
@@ -234,8 +234,8 @@ def _instrument(recipe: Recipe) -> list[Any]:
     tag = next(name for name, made in KINDS.items() if made is type(kind))
     return [
         _soft(
-            "The instrument says what a matrix can be at all. Every record is clipped to that public "
-            "set, the domain, so that no single one can move the result far."
+            "The instrument says what a matrix can be at all. Every record is clipped to that "
+            "public set, the domain, so that no single one can move the result far."
         ),
         ui.input_radio_buttons("instrument", "What measured them?", titles, selected=tag),
         _some("diffusion", _select("d_unit", "Unit", _named(DIFFUSIVITIES), diffusion.unit)),
@@ -377,7 +377,8 @@ def _privacy(recipe: Recipe) -> list[Any]:
             class_="row",
         ),
         _soft(
-            "How different they are is a guess from other studies. It changes the curves, not the guarantee."
+            "How different they are is a guess from other studies. It changes the curves, not the "
+            "guarantee."
         ),
     ]
 

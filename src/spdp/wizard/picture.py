@@ -81,20 +81,19 @@ def curve(
 
 
 def _grid(x: Axis, y: Axis) -> list[str]:
-    parts = []
-    for value in x.ticks():
-        parts.append(
-            f'<line class="grid" x1="{x.at(value):.1f}" x2="{x.at(value):.1f}" y1="{TOP}" '
-            f'y2="{HEIGHT - BOTTOM}"/><text x="{x.at(value):.1f}" y="{HEIGHT - BOTTOM + 17}" '
-            f'text-anchor="middle">{number(value)}</text>'
-        )
-    for value in y.ticks():
-        parts.append(
-            f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y.at(value):.1f}" '
-            f'y2="{y.at(value):.1f}"/><text x="{LEFT - 7}" y="{y.at(value) + 4:.1f}" '
-            f'text-anchor="end">{number(value)}</text>'
-        )
-    return parts
+    below = [
+        f'<line class="grid" x1="{x.at(value):.1f}" x2="{x.at(value):.1f}" y1="{TOP}" '
+        f'y2="{HEIGHT - BOTTOM}"/><text x="{x.at(value):.1f}" y="{HEIGHT - BOTTOM + 17}" '
+        f'text-anchor="middle">{number(value)}</text>'
+        for value in x.ticks()
+    ]
+    left = [
+        f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y.at(value):.1f}" '
+        f'y2="{y.at(value):.1f}"/><text x="{LEFT - 7}" y="{y.at(value) + 4:.1f}" '
+        f'text-anchor="end">{number(value)}</text>'
+        for value in y.ticks()
+    ]
+    return below + left
 
 
 def _svg(parts: list[str], x_name: str, y_name: str, label: str) -> str:

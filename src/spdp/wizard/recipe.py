@@ -3,10 +3,10 @@
 It is saved and loaded as YAML, checked, planned, turned into a command line, a script
 or a notebook (:mod:`spdp.wizard.writing`), and run (``spdp run plan.yaml``).
 
-*Enforced.* A recipe holds what a person entered: nothing in it is computed from records.
-Its certificate is that of the command it stands for, since running it is running that
-command. *Assumed.* The numbers of records and persons, the domain and the classes are
-public; ``n`` is for predictions alone.
+*Enforced.* A recipe holds what a person entered: nothing in it is computed from
+records. Its certificate is that of the command it stands for, since running it is
+running that command. *Assumed.* The numbers of records and persons, the domain and the
+classes are public; ``n`` is for predictions alone.
 """
 
 from enum import StrEnum

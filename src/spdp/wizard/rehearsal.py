@@ -1,7 +1,8 @@
 """A rehearsal: the recipe's release, simulated on synthetic or public records.
 
-*Enforced.* The recipe's own files and its ledger are not opened. The noise is seeded, so
-that the certificate says ``private: false``, and its page says that it is a simulation.
+*Enforced.* The recipe's own files and its ledger are not opened. The noise is seeded,
+so that the certificate says ``private: false``, and its page says that it is a
+simulation.
 """
 
 from collections.abc import Sequence
@@ -69,7 +70,7 @@ def synthetic(recipe: Recipe, statistic: Statistic) -> tuple[Any, Any, Any, Any]
         names = np.array(recipe.classes, object)
         labels = names[made.label[rows] % len(names)].tolist()
     if "x" in statistic.columns:
-        ranges = np.asarray(statistic.ranges, float)  # type: ignore[attr-defined]
+        ranges = np.asarray(getattr(statistic, "ranges", ()), np.float64)
         if ranges.ndim != 2:
             raise ParameterError(f"{named('ranges')} must be pairs, such as 18:90")
         unit = np.resize(made.x, (n, len(ranges)))

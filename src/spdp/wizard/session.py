@@ -1,30 +1,28 @@
-"""What answers the page: inputs become a recipe, and a recipe is shown, run and handed out.
+"""What answers the page: inputs become a recipe, which other modules show and run.
 
 *Enforced.* Until the command of a release has ended, what is shown depends on what was
 entered, on public facts of files (:mod:`.looking`), on public predictions and on the
-ledger. A message about a record is for the holder of the data: it is folded away.
+ledger.
 """
 
 import asyncio
-import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from shiny import App, Inputs, Outputs, Session, reactive, render, ui
 
-from spdp.errors import ParameterError
 from spdp.options import OnInvalid
-from spdp.wizard.instruments import Connectomes, Diffusion, Images, Kind, Other, Signals
+from spdp.wizard.entries import instrument_of, number, text
 from spdp.wizard.page import CLASSIFIED, STEPS, page
+from spdp.wizard.predicting import predictions
 from spdp.wizard.recipe import Recipe, Step, Wanted, Whose
+from spdp.wizard.releasing import ledgers, rehearsals, releases
 from spdp.wizard.working import Job
 
 STATIC = Path(__file__).parent / "static"
-TICK = 0.4  # seconds between two looks at a job
-DATA_ERROR = 3  # exit code of errors that may describe records
 
 
 def app_of(folder: Path, recipe: Recipe) -> App:
@@ -38,34 +36,6 @@ def app_of(folder: Path, recipe: Recipe) -> App:
     return App(page(recipe, offered(folder)), server, static_assets={"/static": STATIC})
 
 
-def _text(value: Any) -> str | None:
-    """A text field, or None where nothing was entered."""
-    text = str(value or "").strip()
-    return text or None
-
-
-def _number(value: Any, otherwise: float) -> float:
-    return otherwise if value is None else float(value)
-
-
-def instrument_of(input: Inputs) -> Kind:
-    """The instrument that is entered."""
-    kind = input.instrument()
-    if kind == "diffusion":
-        return Diffusion(input.d_unit())
-    if kind == "signals":
-        low, high = _number(input.s_low(), 0.0), _number(input.s_high(), 0.0)
-        return Signals(low, high, input.s_unit(), input.s_data())
-    if kind == "connectomes":
-        return Connectomes(_number(input.c_shrinkage(), 0.0))
-    if kind == "images":
-        return Images(int(input.i_channels()), _number(input.i_eta(), 0.0))
-    low, high = _number(input.o_low(), 0.0), _number(input.o_high(), 0.0)
-    bound = input.o_bound()
-    value: Any = (low, high) if bound in ("eigenvalues", "trace") else high
-    return Other(**{bound: value, "distance": input.o_metric()})
-
-
 @dataclass
 class Answers:
     """One visit of the page."""
@@ -74,6 +44,9 @@ class Answers:
     session: Session
     folder: Path
     start: Recipe
+    solved: Callable[[], float | None] = field(init=False)  # ε, where it follows
+    outlook: Callable[[], Any] = field(init=False)  # predictions, once they are there
+    state: Callable[[], Any] = field(init=False)  # of the ledger
 
     def begin(self) -> None:
         """Connect inputs and outputs."""
@@ -86,10 +59,10 @@ class Answers:
         self._recipe()
         self._parts()
         self._moves()
-        self._predictions()
-        self._rehearsals()
-        self._ledgers()
-        self._releases()
+        predictions(self)
+        rehearsals(self)
+        ledgers(self)
+        releases(self)
 
     # --- what is entered
 
@@ -104,33 +77,33 @@ class Answers:
             column = input.groups_name() if whose is Whose.IDS else column
             classified = input.statistic() in CLASSIFIED
             names = [c.strip() for c in str(input.classes() or "").split(",") if c.strip()]
-            seen_image = whose is Whose.VOXEL or _text(input.mask()) or _text(input.order())
+            seen_image = whose is Whose.VOXEL or text(input.mask()) or text(input.order())
             return msgspec.structs.replace(
                 self.start,
                 files=tuple(f.strip() for f in str(input.file() or "").split(",") if f.strip()),
                 whose=whose,
-                groups_column=_text(column),
-                groups=_text(input.groups()) if whose is Whose.IDS else None,
-                key=_text(input.key()),
-                order=_text(input.order()) if seen_image else None,
-                mask=_text(input.mask()) if seen_image else None,
-                entries=_text(input.entries()),
-                label_column=_text(input.label_column()) if classified else None,
-                labels=_text(input.labels()) if classified else None,
+                groups_column=text(column),
+                groups=text(input.groups()) if whose is Whose.IDS else None,
+                key=text(input.key()),
+                order=text(input.order()) if seen_image else None,
+                mask=text(input.mask()) if seen_image else None,
+                entries=text(input.entries()),
+                label_column=text(input.label_column()) if classified else None,
+                labels=text(input.labels()) if classified else None,
                 n=max(1, int(input.n() or 1)),
                 k=max(1, int(input.k() or 1)),
                 on_invalid=OnInvalid(input.on_invalid()),
                 instrument=instrument_of(input),
                 statistic=input.statistic(),
                 options=self._options(names if classified else []),
-                epsilon=_number(input.epsilon(), 0.0),
-                delta=_number(input.delta(), 0.0),
+                epsilon=number(input.epsilon(), 0.0),
+                delta=number(input.delta(), 0.0),
                 wanted=None,
                 spread=input.spread(),
-                ledger=None if input.ledger_mode() == "none" else (_text(input.ledger()) or ""),
-                label=_text(input.label()),
-                output=_text(input.output()) or "",
-                names=_text(input.names()),
+                ledger=None if input.ledger_mode() == "none" else (text(input.ledger()) or ""),
+                label=text(input.label()),
+                output=text(input.output()) or "",
+                names=text(input.names()),
             )
 
         @reactive.calc
@@ -138,7 +111,7 @@ class Answers:
             made = entered()
             if input.mode() != "accuracy":
                 return made
-            term, within = _text(input.term()), _number(input.within(), 0.0)
+            term, within = text(input.term()), number(input.within(), 0.0)
             solved = self.solved()
             wanted = Wanted(term, within) if term else None
             return msgspec.structs.replace(made, epsilon=solved or made.epsilon, wanted=wanted)
@@ -231,8 +204,8 @@ class Answers:
                 )
             if whose == Whose.VOXEL:
                 return ui.div(
-                    "The guarantee will be for a single voxel. It says little about a person, whose "
-                    "image has many.",
+                    "The guarantee will be for a single voxel. It says little about a person, "
+                    "whose image has many.",
                     class_="note no",
                 )
             return ""
@@ -289,13 +262,15 @@ class Answers:
                     wish = first
                     self.tried.set(self.tried.get() | {first})
             self.step.set(wish)
-            await session.send_custom_message("step", wish)
+            await session.send_custom_message("step", {"name": wish})
 
         @reactive.effect
         async def _() -> None:
             found, order, here = await problems(), list(STEPS), self.step.get()
             reached = order[: order.index(here)]
-            await session.send_custom_message("done", [s for s in reached if s not in found])
+            await session.send_custom_message(
+                "done", {"names": [s for s in reached if s not in found]}
+            )
 
     def _problem(self, name: str) -> None:
         async def problem() -> Any:
@@ -307,313 +282,9 @@ class Answers:
         problem.__name__ = f"problem_{name}"
         render.ui(problem)
 
-    # --- predictions
-
-    def _predictions(self) -> None:
-        input = self.input
-
-        @reactive.extended_task
-        async def simulated(recipe: Recipe) -> Any:
-            from spdp.wizard.words import Outlook
-
-            return await asyncio.to_thread(self._there, Outlook.of, recipe)
-
-        @reactive.calc
-        def kind() -> Recipe:
-            """What the curves depend on: not ε, and not what a release is called."""
-            made = self.entered()
-            blank = {"epsilon": 1.0, "label": None, "output": "published", "names": None}
-            return msgspec.structs.replace(made, **blank, ledger=made.ledger and "one")
-
-        @reactive.effect
-        def _() -> None:
-            made = kind()
-            needed = (Step.INSTRUMENT, Step.STATISTIC)
-            if self.step.get() in ("records", "instrument", "statistic"):
-                return  # what is being entered is not simulated at every letter
-            if not any(step in made.problems() for step in needed):
-                simulated(made)
-
-        @reactive.calc
-        def outlook() -> Any:
-            return simulated.result() if simulated.status() == "success" else None
-
-        @reactive.calc
-        def solved() -> float | None:
-            made, term = outlook(), _text(input.term())
-            if made is None or term is None or input.mode() != "accuracy":
-                return None
-            found: float | None = made.solve(self.entered(), term, _number(input.within(), 0.0))
-            return found
-
-        self.solved, self.outlook = solved, outlook
-
-        @reactive.effect
-        def _() -> None:
-            from spdp.wizard.words import terms_of
-
-            input.instrument()
-            statistic = input.statistic()
-            with reactive.isolate():
-                terms = terms_of(instrument_of(input), statistic)
-                chosen = input.term() if input.term() in terms else next(iter(terms))
-                ui.update_select("term", choices=terms, selected=chosen)
-
-        last = reactive.value("")
-
-        @reactive.effect
-        def _() -> None:
-            from spdp.wizard.words import start_of, unit_of
-
-            term = _text(input.term())
-            with reactive.isolate():
-                if term is None or term == last.get():
-                    return
-                wanted = self.start.wanted
-                first = last.get() == "" and wanted is not None and wanted.term == term
-                last.set(term)
-                value = wanted.within if first and wanted else start_of(term)
-                ui.update_numeric("within", label=f"Within {unit_of(term)}".strip(), value=value)
-
-        @render.ui
-        def verdict() -> Any:
-            made = outlook()
-            if made is None:
-                return _waiting(simulated)
-            recipe = self.recipe()
-            notes = made.verdict(recipe, self.solved() if recipe.wanted else recipe.epsilon)
-            return ui.TagList(*(ui.div(n.text, class_=f"note {n.kind}") for n in notes))
-
-        @render.ui
-        def curves() -> Any:
-            made = outlook()
-            if made is None:
-                return ""
-            recipe = self.recipe()
-            pictures = made.pictures(recipe, self.solved() if recipe.wanted else recipe.epsilon)
-            figures = [
-                ui.tags.figure(ui.HTML(svg), ui.tags.figcaption(text)) for svg, text in pictures
-            ]
-            return ui.div(*figures, class_="curves")
-
     # --- rehearsal
 
-    def _rehearsals(self) -> None:
-        input = self.input
-        job: reactive.Value[Job | None] = reactive.value(None)
-        shown: reactive.Value[tuple[str, str] | None] = reactive.value(None)
-
-        @reactive.effect
-        @reactive.event(input.rehearse)
-        async def _() -> None:
-            running = job.get()
-            if running is not None and running.running:
-                running.cancel()
-                return
-            recipe = self.recipe()
-            found = {**(await self.problems())}
-            found.pop("ledger", None)
-            shown.set(None)
-            if found:
-                shown.set(("", next(iter(found.values()))))
-                return
-            with tempfile.TemporaryDirectory(prefix="spdp-rehearsal-") as scratch:
-                plan = Path(scratch) / "plan.yaml"
-                await asyncio.to_thread(plan.write_text, recipe.yaml(), "utf-8")
-                target = Path(scratch) / "rehearsal"
-                words = ["run", str(plan), "--rehearse", "--output", str(target)]
-                made = Job(words, self.folder)
-                job.set(made)
-                ui.update_action_button("rehearse", label="Cancel the rehearsal")
-                await reactive.flush()
-                await made.run()
-                page_ = target / "report.html"
-                text = page_.read_text("utf-8") if page_.is_file() else ""
-                from spdp.wizard.rehearsal import said
-
-                told = said(recipe) if text else (made.messages or ["It was cancelled."])[-1]
-                shown.set((text, told))
-            job.set(None)
-            ui.update_action_button("rehearse", label="Rehearse again")
-
-        @render.ui
-        def rehearsed() -> Any:
-            running = job.get()
-            if running is not None and running.running:
-                reactive.invalidate_later(TICK)
-                return _progress(running)
-            made = shown.get()
-            if made is None:
-                return ""
-            text, told = made
-            if not text:
-                return ui.div(told, class_="note no")
-            return ui.div(
-                ui.p(f"Simulation, not a release. {told}"),
-                _framed(text, "The page that would be published, simulated"),
-                class_="simulated",
-            )
-
-    # --- ledger
-
-    def _ledgers(self) -> None:
-        input = self.input
-
-        @reactive.calc
-        def state() -> Any:
-            """What a ledger says of itself, or why it cannot be used."""
-            from spdp.wizard.words import ledger_state
-
-            self.ledgers.get()
-            made = self.recipe()
-            if input.ledger_mode() == "none":
-                return None
-            return self._there(ledger_state, made)
-
-        self.state = state
-
-        @reactive.effect
-        @reactive.event(input.create)
-        def _() -> None:
-            from spdp.wizard.words import create_ledger
-
-            totals = _number(input.total_epsilon(), 0.0), _number(input.total_delta(), 0.0)
-            file = self.folder / (_text(input.ledger()) or "")
-            self.said.set(create_ledger(file, *totals))
-            self.ledgers.set(self.ledgers.get() + 1)
-
-        @render.ui
-        def ledger_state() -> Any:
-            if input.ledger_mode() == "none":
-                return ui.div(
-                    "Nobody keeps count: another release of the same people adds to what is known "
-                    "of them.",
-                    class_="note",
-                )
-            found, said = state(), self.said.get()
-            first = ui.div(said, class_="note") if said else ""
-            if isinstance(found, str):
-                return ui.TagList(first, ui.div(found, class_="note"))
-            bar = ui.div(
-                ui.div(style=f"width:{100 * found.share:.1f}%"),
-                class_="bar",
-                role="img",
-                aria_label=found.text,
-            )
-            return ui.TagList(first, bar, ui.p(found.text))
-
     # --- release
-
-    def _releases(self) -> None:
-        input, session = self.input, self.session
-
-        @render.ui
-        async def summary() -> Any:
-            from spdp.wizard.words import facts
-            from spdp.wizard.writing import shell
-
-            recipe, found = self.recipe(), await self.problems()
-            if found:
-                text = "; ".join(f"{STEPS[s].lower()}: {p}" for s, p in found.items())
-                return ui.div(f"Not ready. {text}", class_="note no")
-            rows = [
-                ui.div(ui.tags.dt(name), ui.tags.dd(value)) for name, value in facts(recipe).items()
-            ]
-            return ui.TagList(
-                ui.tags.dl(*rows),
-                ui.tags.details(
-                    ui.tags.summary("The same as one command"), ui.tags.pre(shell(recipe))
-                ),
-            )
-
-        @reactive.effect
-        async def _() -> None:
-            job, found = self.job.get(), await self.problems()
-            if job is not None and job.running:
-                reactive.invalidate_later(TICK)
-                busy = True
-            else:
-                busy = False
-            done = job is not None and job.code == 0 and self.asked.get() == self.recipe()
-            await session.send_custom_message("able", {"go": not busy and not found and not done})
-            await session.send_custom_message("shown", {"stop": busy})
-
-        @reactive.extended_task
-        async def released(job: Job) -> int:
-            return await job.run()
-
-        @reactive.effect
-        @reactive.event(input.go)
-        async def _() -> None:
-            from spdp.wizard.writing import command
-
-            job = self.job.get()
-            if (job is not None and job.running) or await self.problems():
-                return
-            recipe = self.recipe()
-            made = Job(command(recipe), self.folder)
-            self.asked.set(recipe)
-            self.job.set(made)
-            released(made)
-
-        @reactive.effect
-        @reactive.event(input.stop)
-        def _() -> None:
-            job = self.job.get()
-            if job is not None:
-                job.cancel()
-
-        @reactive.effect
-        async def _() -> None:
-            if released.status() != "success":
-                return
-            code = released.result()
-            with reactive.isolate():
-                self.ledgers.set(self.ledgers.get() + 1)
-                if code == 0:
-                    self.step.set("results")
-                    await session.send_custom_message("step", "results")
-
-        @render.ui
-        def progress() -> Any:
-            job = self.job.get()
-            if job is None:
-                return ""
-            if job.running:
-                reactive.invalidate_later(TICK)
-                return _progress(job)
-            self.ledgers.get()
-            return _ended(job)
-
-        @render.ui
-        def results() -> Any:
-            job, recipe = self.job.get(), self.asked.get()
-            released.status()
-            if job is None or recipe is None or job.code != 0:
-                return ui.div("Nothing was released yet.", class_="note")
-            where = self.folder / recipe.output
-            text = (where / "report.html").read_text("utf-8")
-            return ui.TagList(
-                ui.div(f"Released, and written to {recipe.output}.", class_="note good"),
-                *(ui.div(m, class_="note no") for m in job.messages),
-                ui.div(
-                    ui.download_link("zip", "Download everything (zip)", class_="link"),
-                    class_="moves",
-                ),
-                ui.div(_framed(text, "The page of the release"), class_="shown"),
-            )
-
-        @render.download_link(filename="plan.yaml", media_type="application/yaml")
-        def plan() -> Any:
-            yield self.recipe().yaml()
-
-        @render.download_link(filename="release.zip", media_type="application/zip")
-        def zip() -> Any:
-            from spdp.wizard.bundle import bundle
-
-            recipe = self.asked.get()
-            assert recipe is not None
-            yield bundle(self.folder / recipe.output, recipe)
 
 
 def placed(recipe: Recipe, folder: Path) -> Recipe:
@@ -629,52 +300,4 @@ def placed(recipe: Recipe, folder: Path) -> Recipe:
         labels=at(recipe.labels),
         groups=at(recipe.groups),
         ledger=at(recipe.ledger),
-    )
-
-
-def _framed(text: str, title: str) -> Any:
-    """A page that can run nothing and load nothing."""
-    return ui.tags.iframe(srcdoc=text, sandbox="", title=title)
-
-
-def _progress(job: Job) -> Any:
-    doing = job.doing or "reading and computing"
-    stopping = "stopping: " if job.stopped else ""
-    return ui.div(
-        ui.tags.progress(aria_label="Work in progress"),
-        ui.p(f"{stopping}{doing} ({job.lasted:.0f} s)", class_="soft"),
-    )
-
-
-def _ended(job: Job) -> Any:
-    """How a release ended, and what was charged."""
-    if job.code == 0:
-        return ui.div("Released.", class_="note good")
-    told = job.messages[-1] if job.messages else f"it ended with code {job.code}"
-    if job.stopped:
-        return ui.div(ui.tags.b("Cancelled: "), told, class_="note no")
-    if job.code == DATA_ERROR:
-        return ui.div(
-            ui.p(ui.tags.b("Nothing was released: a file or a record cannot be used.")),
-            ui.tags.details(
-                ui.tags.summary("For the holder of the data: what was found"),
-                ui.p("This may describe a record. Do not pass it on.", class_="soft"),
-                ui.tags.pre(told),
-            ),
-            class_="note no",
-        )
-    return ui.div(ui.tags.b("Nothing was released: "), told, class_="note no")
-
-
-def _waiting(task: Any) -> Any:
-    if task.status() == "error":
-        try:
-            task.result()
-        except ParameterError as error:
-            return ui.div(str(error), class_="note no")
-        except Exception as error:
-            return ui.div(f"The prediction failed: {error}", class_="note no")
-    return ui.div(
-        ui.tags.progress(aria_label="Simulating"),
-        ui.p("Simulating releases of such records …", class_="soft"),
     )

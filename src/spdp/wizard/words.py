@@ -140,11 +140,11 @@ def _cautions(recipe: Recipe, epsilon: float) -> list[Note]:
 
 def odds(epsilon: float, unit: str) -> str:
     """What ε means for somebody who suspects that a record is in the data."""
-    most = 100.0 / (1.0 + exp(-min(epsilon, 50.0)))
+    most = min(100.0 / (1.0 + exp(-min(epsilon, 50.0))), 99.99)
     return (
-        f"ε = {epsilon:.3g} means: somebody who knows everybody else, and thinks it as likely as "
-        f"not that a certain {unit} is in the data, can become at most {min(most, 99.99):.4g} % "
-        "sure of it (but for δ)."
+        f"ε = {epsilon:.3g} means: somebody who knows all others, and thinks it as likely as not "
+        f"that a certain {unit} is in the data, can become at most {most:.4g} % sure of it (but "
+        "for δ)."
     )
 
 

@@ -39,14 +39,14 @@ document.addEventListener("DOMContentLoaded", () => {
 });
 
 const ready = () => {
-  Shiny.addCustomMessageHandler("step", (name) => shownStep(name, true));
+  Shiny.addCustomMessageHandler("step", ({ name }) => shownStep(name, true));
   Shiny.addCustomMessageHandler("shown", (parts) => {
     for (const [key, shown] of Object.entries(parts)) {
       const part = document.getElementById(key);
       if (part) part.hidden = !shown;
     }
   });
-  Shiny.addCustomMessageHandler("done", (names) => {
+  Shiny.addCustomMessageHandler("done", ({ names }) => {
     for (const item of document.querySelectorAll(".steps li")) {
       item.classList.toggle("done", names.includes(item.id.replace("item-", "")));
     }

@@ -10,7 +10,7 @@ from spdp.wizard.forecast import LEAST, forecast_of, planner_of
 from spdp.wizard.instruments import Connectomes, Diffusion, Other, Signals
 from spdp.wizard.picture import curve
 from spdp.wizard.recipe import Recipe, Wanted
-from spdp.wizard.words import Outlook, ledger_state, odds, terms_of
+from spdp.wizard.words import Outlook, domain_in_words, ledger_state, odds, terms_of
 
 EEG = Recipe(files=("x",), k=6, n=800, instrument=Signals(), ledger="l")
 SHOT = Recipe(
@@ -114,6 +114,12 @@ def test_terms_are_those_of_the_instrument_where_matrices_are_released():
     assert next(iter(terms_of(Diffusion(), "mean"))) == "diffusivity"
     assert list(terms_of(Connectomes(), "class-means")) == ["correlations", "distance"]
     assert list(terms_of(Other(radius=1.0), "difference")) == ["distance"]
+
+
+def test_a_domain_is_said_with_its_unit():
+    assert "from 0.01 to 5 µm²/ms" in domain_in_words(Recipe(instrument=Diffusion("um2/ms")))
+    assert "at least 0.25 µV², trace of at most 15001.5 µV²" in domain_in_words(EEG)
+    assert "shrunk by 0.2" in domain_in_words(Recipe(k=5, instrument=Connectomes()))
 
 
 def test_a_curve_says_in_words_what_it_shows():

@@ -37,6 +37,11 @@ class Instrument(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kin
         return "logeuclid"
 
     @property
+    def unit_of_entries(self) -> str:
+        """The unit of a matrix's entries; empty where they have none."""
+        return ""
+
+    @property
     def reason(self) -> str:
         """Why this domain holds, and why this metric, in one or two sentences."""
         raise NotImplementedError
@@ -55,6 +60,10 @@ class Diffusion(Instrument, frozen=True, forbid_unknown_fields=True, tag="diffus
     unit: str = "mm2/s"
     low: float | None = None
     high: float | None = None
+
+    @property
+    def unit_of_entries(self) -> str:
+        return self.unit.replace("2", "²").replace("um", "µm")
 
     @property
     def reason(self) -> str:
@@ -81,6 +90,10 @@ class Signals(Instrument, frozen=True, forbid_unknown_fields=True, tag="signals"
     high: float = 50.0
     unit: str = "uV"
     data_unit: str = "uV"
+
+    @property
+    def unit_of_entries(self) -> str:
+        return self.data_unit.replace("u", "µ") + "²"
 
     @property
     def reason(self) -> str:

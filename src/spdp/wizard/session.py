@@ -44,6 +44,7 @@ class Answers:
     session: Session
     folder: Path
     start: Recipe
+    known: dict[str, Any] = field(default_factory=dict)  # what files said last
     solved: Callable[[], float | None] = field(init=False)  # ε, where it follows
     outlook: Callable[[], Any] = field(init=False)  # predictions, once they are there
     state: Callable[[], Any] = field(init=False)  # of the ledger
@@ -171,17 +172,18 @@ class Answers:
         async def _() -> None:
             made = await self.seen()
             with reactive.isolate():
-                for name in ("groups_column", "label_column"):
-                    columns = {"": "(none)", **{c: c for c in made.columns}}
-                    chosen = input[name]() or ""
-                    ui.update_select(name, choices=columns, selected=chosen)
-                arrays = {"": "(choose)", **{a: a for a in made.arrays}}
-                ui.update_select("key", choices=arrays, selected=input.key() or "")
-                if made.k is not None:
-                    ui.update_numeric("k", value=made.k)
+                self._offer("groups_column", "(none)", made.columns)
+                self._offer("label_column", "(none)", made.columns)
+                self._offer("key", "(choose)", made.arrays)
                 counted = made.n if input.whose() in (Whose.RECORD, Whose.VOXEL) else made.persons
-                if counted:
-                    ui.update_numeric("n", value=counted)
+                self._suggest("k", made.k)
+                self._suggest("n", counted)
+
+        @reactive.effect
+        def _() -> None:
+            units = {Whose.RECORD: "persons, a matrix each", Whose.VOXEL: "voxels"}
+            of = units.get(Whose(input.whose()), "persons")
+            ui.update_numeric("n", label=f"How many {of}?")
 
         @render.ui
         async def seen() -> Any:
@@ -221,6 +223,20 @@ class Answers:
             return ui.div(
                 ui.tags.b(domain_in_words(made)), " ", made.instrument.reason, class_="note"
             )
+
+    def _offer(self, name: str, nothing: str, names: tuple[str, ...]) -> None:
+        """What can be chosen, once: a choice that was made meanwhile is not undone."""
+        if self.known.get(name, ()) == names:
+            return
+        self.known[name] = names
+        choices = {"": nothing, **{one: one for one in names}}
+        ui.update_select(name, choices=choices, selected=self.input[name]() or "")
+
+    def _suggest(self, name: str, value: int | None) -> None:
+        """A number of the files, once: what was entered since then stays."""
+        if value is not None and self.known.get(name) != value:
+            self.known[name] = value
+            ui.update_numeric(name, value=value)
 
     # --- moving between steps
 

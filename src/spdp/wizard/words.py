@@ -173,10 +173,13 @@ def domain_in_words(recipe: Recipe) -> str:
     """The public domain, as numbers."""
     domain = recipe.instrument.domain(recipe.k)
     radius = domain.radius_for(recipe.k, chart_of(recipe.metric, curved=True))
+    unit = f" {recipe.instrument.unit_of_entries}".rstrip()
     if isinstance(domain, EigenvalueBounds):
-        text = f"Eigenvalues from {domain.low:g} to {domain.high:g}"
+        text = f"Eigenvalues from {domain.low:g} to {domain.high:g}{unit}"
     elif isinstance(domain, TraceBounds):
-        text = f"Eigenvalues of at least {domain.low:g}, trace of at most {domain.trace:g}"
+        text = (
+            f"Eigenvalues of at least {domain.low:g}{unit}, trace of at most {domain.trace:g}{unit}"
+        )
     elif isinstance(domain, CorrelationBounds):
         text = f"Correlation matrices, shrunk by {domain.shrinkage:g}"
     else:

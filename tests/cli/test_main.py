@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from importlib.metadata import entry_points, version
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ from spdp.cli.statistics import example
 from spdp.errors import DataError
 from spdp.kernels import backend, instruction_set
 from spdp.statistics import STATISTICS, find
-from spdp.wizard.recipe import Recipe
 
 HEAVY = {"numpy", "scipy", "sklearn", "opendp", "matplotlib", "rich", "sqlite3", "dask"}
 FORMER = {"classes", "spread", "regress", "compare", "plan", "mean"}  # of stats, hidden
@@ -198,13 +198,17 @@ def test_every_help_ends_with_an_example_that_runs(run, tmp_path, random_spd, mo
     np.save(tmp_path / "ages.npy", np.linspace(20, 80, 4000))
     np.save(tmp_path / "images.npy", np.random.default_rng(0).integers(0, 255, (3, 8, 8), np.uint8))
     (tmp_path / "labels.txt").write_text("a\nb\n" * 2000)
-    (tmp_path / "plan.yaml").write_text(Recipe(files=("matrices.npy",)).yaml(), "utf-8")
+    (tmp_path / "plan.yaml").write_text(
+        "files: [matrices.npy]\nk: 3\nn: 4000\ninstrument: {kind: other, radius: 3.0}\n"
+    )
     assert {" ".join(path) for path in commands(tree())} == set(examples())
     for name, call in examples().items():
         shown = EXAMPLE.search(run(*name.split(), "--help")[1]).group(1)
         assert shown.replace("\\\n", " ").split() == call.split()
         # those with tests of their own
         if name.split()[0] in ("reproduce", "demo", "start", "study", "site", "wizard"):
+            continue
+        if name == "run" and find_spec("yaml") is None:  # the extra wizard
             continue
         before, words = call.split("spdp ", 1)
         for part in before.split():

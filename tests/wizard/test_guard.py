@@ -2,7 +2,12 @@
 
 import base64
 import http.client
+import re
+import signal
 import socket
+import subprocess
+import sys
+import urllib.request
 from urllib.parse import urlsplit
 
 import pytest
@@ -126,6 +131,17 @@ def test_nobody_else_on_the_network_reaches_it(ask):
         other.settimeout(5)
         with pytest.raises(OSError):
             other.connect(("127.0.0.2", ask.port))
+
+
+def test_ctrl_c_ends_the_wizard_and_says_nothing_of_charges(studies):
+    command = [sys.executable, "-m", "spdp", "wizard", "--no-browser", "--folder", str(studies)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:
+        url = re.search(r"http://\S+", process.stdout.readline())[0]
+        assert urllib.request.urlopen(url).status == 200
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
 
 
 def test_tokens_are_not_repeated(address, studies):

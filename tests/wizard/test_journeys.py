@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from spdp import Ledger, Release
+from spdp.wizard.instruments import Signals
 from spdp.wizard.recipe import Recipe
 
 from .conftest import fill, wizard
@@ -333,6 +334,41 @@ def test_a_connectome_by_keyboard_alone(visit, tmp_path):
     release = Release.load(tmp_path / "published")
     assert release.certificate["metric"] == "offlog"
     assert release.value.diagonal() == pytest.approx(1.0)
+
+
+@pytest.mark.audit
+def test_a_plan_that_was_saved_begins_where_it_ended(browser, tmp_path):
+    """Every field of the page holds what the plan says, and saves the same plan."""
+    fill(tmp_path)
+    Ledger(tmp_path / "study.ledger", epsilon=3.0, delta=1e-5)
+    plan = Recipe(
+        files=("eeg.csv",),
+        whose="column",
+        groups_column="subject",
+        k=4,
+        n=600,
+        instrument=Signals(0.4, 60.0),
+        epsilon=0.7,
+        delta=1e-7,
+        spread="10%",
+        ledger="study.ledger",
+        label="first",
+        output="out",
+        on_invalid="center",
+    )
+    (tmp_path / "plan.yaml").write_text(plan.yaml(), "utf-8")
+    with wizard(tmp_path, str(tmp_path / "plan.yaml")) as address:
+        v = Visit(browser.new_page(), "resumed")
+        v.page.goto(address)
+        v.page.wait_for_function("window.Shiny && Shiny.shinyapp.isConnected()")
+        v.see("Found", "#seen")
+        v.page.click("#to-release")
+        v.see("The same as one command")
+        with v.page.expect_download() as waiting:
+            v.page.click("#plan")
+        waiting.value.save_as(tmp_path / "again.yaml")
+        v.page.close()
+    assert Recipe.load(tmp_path / "again.yaml") == plan
 
 
 @pytest.mark.audit

@@ -49,6 +49,25 @@ def test_a_command_that_succeeds_and_its_bundle(here):
         assert "x.npy" in packed.read("command.txt").decode()
 
 
+def test_a_job_is_held_until_it_ends(here):
+    """Closing the page must not end a release that was paid for."""
+    from spdp.wizard.server import charged
+    from spdp.wizard.working import unfinished
+
+    job = Job(["--version"], here)
+
+    async def begin():
+        task = job.start()
+        await asyncio.sleep(0)
+        held = unfinished()
+        return held, await task
+
+    assert asyncio.run(begin()) == ([job], 0)
+    assert unfinished() == []
+    assert charged(job) == "nothing was released."
+    assert "spdp ledger history a.ledger" in charged(Job(command(RECIPE), here))
+
+
 @pytest.mark.audit
 def test_an_error_is_told_in_words_and_nothing_is_charged(here):
     job = Job(command(msgspec.structs.replace(RECIPE, epsilon=40.0)), here)

@@ -26,12 +26,11 @@ def wizard(
     from spdp.wizard.server import serve
 
     recipe = Recipe() if plan is None else Recipe.load(plan)
-    serve(folder.absolute(), recipe, port, _announce, not no_browser)
+    serve(folder.absolute(), recipe, port, _tell, not no_browser)
 
 
-def _announce(address: str) -> None:
-    print(f"The wizard: {address}", flush=True)
-    print("Keep this address to yourself. Ctrl-C ends the wizard.", flush=True)
+def _tell(text: str) -> None:
+    print(text, flush=True)
 
 
 def run(

@@ -1,7 +1,9 @@
 """What a file says of itself in public: shape, dtype, names of columns and arrays.
 
 *Enforced.* Headers are read, and of a CSV file the number of its lines; no record, no
-id, no label. Subject ids beside the data are not opened.
+id, no label. Subject ids beside the data are not opened. A list of files and persons is
+read, for it names the files, and so is the mask of an image: the numbers of persons and
+of voxels that they say are public.
 """
 
 from dataclasses import dataclass, replace

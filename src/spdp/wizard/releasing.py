@@ -163,7 +163,7 @@ def releases(answers: "Answers") -> None:
 
     @reactive.extended_task
     async def released(job: Job) -> int:
-        return await job.run()
+        return await asyncio.shield(job.start())
 
     @reactive.effect
     @reactive.event(input.go)

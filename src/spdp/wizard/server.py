@@ -1,14 +1,17 @@
 """The wizard's server: on the loopback, behind the guard, until it is interrupted."""
 
+import shlex
 import socket
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from spdp.errors import DataError, ParameterError, need, reason
 from spdp.wizard.guard import App, Guard, new_token
 from spdp.wizard.recipe import Recipe
+from spdp.wizard.working import Job, unfinished
 
 HOST = "127.0.0.1"
 STATIC = Path(__file__).parent / "static"
@@ -30,10 +33,13 @@ def serve(
     folder: Path,
     recipe: Recipe,
     port: int = 0,
-    started: Callable[[str], None] = print,
+    tell: Callable[[str], None] = print,
     browser: bool = True,
 ) -> None:
-    """Serve the page until it is interrupted; ``started`` is told its address."""
+    """Serve the page until it is interrupted; ``tell`` is told its address.
+
+    It is also told of a release that was interrupted with it.
+    """
     uvicorn = need("uvicorn", "wizard", "the wizard", "uvicorn")
     with _listening(port) as listener:
         port, token = listener.getsockname()[1], new_token()
@@ -41,10 +47,23 @@ def serve(
         quiet = {"log_level": "warning", "access_log": False, "server_header": False}
         config = uvicorn.Config(app, timeout_graceful_shutdown=2, lifespan="off", **quiet)
         address = f"http://{HOST}:{port}/{token}/"
-        started(address)
+        tell(f"The wizard: {address}")
+        tell("Keep this address to yourself. Ctrl-C ends the wizard.")
         if browser:
             webbrowser.open(address)
-        uvicorn.Server(config).run(sockets=[listener])
+        with suppress(KeyboardInterrupt):  # as it is ended; a job says itself what it cost
+            uvicorn.Server(config).run(sockets=[listener])
+        for job in unfinished():
+            tell(f"A release was interrupted: {charged(job)}")
+
+
+def charged(job: Job) -> str:
+    """Where it is written what an interrupted release was charged."""
+    words = list(job.words)
+    if "--ledger" not in words:
+        return "nothing was released."
+    file = shlex.quote(words[words.index("--ledger") + 1])
+    return f"spdp ledger history {file} says what was charged."
 
 
 def _listening(port: int) -> socket.socket:

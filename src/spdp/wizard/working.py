@@ -19,6 +19,13 @@ PROGRESS = "SPDP_PROGRESS"  # tells commands to write progress where there is no
 CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 KEPT = 4000  # letters of the last messages
 
+STARTED: "dict[asyncio.Task[int], Job]" = {}
+
+
+def unfinished() -> "list[Job]":
+    """The jobs that were started and have not ended."""
+    return [job for job in STARTED.values() if job.running]
+
 
 @dataclass
 class Job:
@@ -55,6 +62,12 @@ class Job:
     def lasted(self) -> float:
         """Seconds since it began."""
         return monotonic() - self.started
+
+    def start(self) -> "asyncio.Task[int]":
+        """Run it to its end, even if the page that asked for it is closed."""
+        task = asyncio.get_running_loop().create_task(self.run())
+        STARTED[task] = self  # else nobody would hold the task
+        return task
 
     async def run(self) -> int:
         """Run the command to its end, and return its exit code."""

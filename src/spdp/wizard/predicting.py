@@ -22,7 +22,7 @@ def predictions(answers: "Answers") -> None:
     async def simulated(recipe: Recipe) -> Any:
         from spdp.wizard.words import Outlook
 
-        return await asyncio.to_thread(answers._there, Outlook.of, recipe)
+        return await asyncio.to_thread(answers.there, Outlook.of, recipe)
 
     @reactive.calc
     def kind() -> Recipe:
@@ -37,12 +37,16 @@ def predictions(answers: "Answers") -> None:
         needed = (Step.INSTRUMENT, Step.STATISTIC)
         if answers.step.get() in ("records", "instrument", "statistic"):
             return  # what is being entered is not simulated at every letter
-        if not any(step in made.problems() for step in needed):
+        known = answers.known.get("simulated") == made
+        if not known and not any(step in made.problems() for step in needed):
+            answers.known["simulated"] = made
             simulated(made)
 
     @reactive.calc
     def outlook() -> Any:
-        return simulated.result() if simulated.status() == "success" else None
+        """Predictions for what is entered now, once they are there."""
+        done = simulated.status() == "success" and answers.known.get("simulated") == kind()
+        return simulated.result() if done else None
 
     @reactive.calc
     def solved() -> float | None:

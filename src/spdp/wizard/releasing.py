@@ -93,7 +93,7 @@ def ledgers(answers: "Answers") -> None:
         made = answers.recipe()
         if input.ledger_mode() == "none":
             return None
-        return answers._there(ledger_state, made)
+        return answers.there(ledger_state, made)
 
     answers.state = state
 

@@ -44,7 +44,7 @@ class Answers:
     session: Session
     folder: Path
     start: Recipe
-    known: dict[str, Any] = field(default_factory=dict)  # what files said last
+    known: dict[str, Any] = field(default_factory=dict)  # what was shown last
     solved: Callable[[], float | None] = field(init=False)  # ε, where it follows
     outlook: Callable[[], Any] = field(init=False)  # predictions, once they are there
     state: Callable[[], Any] = field(init=False)  # of the ledger
@@ -124,7 +124,7 @@ class Answers:
             asks = ("files", "whose", "groups_column", "key", "order", "mask", "entries")
             made = entered()
             given = {name: getattr(made, name) for name in (*asks, "labels", "label_column")}
-            return await asyncio.to_thread(self._there, look, Recipe(**given))
+            return await asyncio.to_thread(self.there, look, Recipe(**given))
 
         self.entered, self.recipe, self.seen = entered, recipe, seen
 
@@ -133,7 +133,7 @@ class Answers:
         kept = {n: v for n, v in self.start.options.items() if same and n != "classes"}
         return {**kept, "classes": classes} if classes else kept
 
-    def _there(self, function: Callable[[Recipe], Any], recipe: Recipe) -> Any:
+    def there(self, function: Callable[[Recipe], Any], recipe: Recipe) -> Any:
         """A function of a recipe whose relative files are below the wizard's folder."""
         return function(placed(recipe, self.folder))
 

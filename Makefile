@@ -85,7 +85,7 @@ portable: $(VENV)/.dev .venv-clang/.done
 	touch $@
 
 # The site, into build/docs; without the gallery: docs-quick. Warnings are errors.
-SPHINX = OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html -d build/doctrees docs build/docs
+SPHINX = OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W -j auto --keep-going -q -b html -d build/doctrees docs build/docs
 
 docs: $(VENV)/.dev
 	$(SPHINX)
@@ -128,7 +128,7 @@ $(VENV)/.dev: $(BUILD) | $(VENV)/bin/pip
 	touch $(VENV)/.core $@
 
 clean:
-	rm -rf $(VENV) .venv-clang .venv-flare .venv-geomstats .venv-lowest .venv-newest .venv-wheels build dist docs/api/generated docs/gallery
+	rm -rf $(VENV) .venv-clang .venv-flare .venv-geomstats .venv-lowest .venv-newest .venv-wheels build dist docs/api/generated docs/gallery docs/_results
 
 # Speed beside the peers, in one run. geomstats needs an environment of its own: it does not import on current NumPy.
 bench: $(VENV)/.dev .venv-geomstats/.done

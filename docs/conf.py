@@ -25,11 +25,13 @@ extensions = [
     "internal",
     "mathml",
     "outside",
+    "readable",
+    "results",
     "statistics",
     "thumbnails",
 ]
 root_doc = "index"
-exclude_patterns = ["_build", "README.md"]
+exclude_patterns = ["_build", "_ext", "README.md"]
 templates_path = ["_templates"]
 nitpicky = True
 

@@ -41,6 +41,8 @@ def _target(link, here, docs, pages):
     if file.is_dir():
         file = file.with_suffix(".md")
     file = pages.get(file, file)
+    if file == docs.parent / "examples.md":
+        file = next((docs / "gallery").glob("index.*"))
     return f"/{os.path.relpath(file, docs)}{link[2] or ''}" if file.exists() else link[0]
 
 

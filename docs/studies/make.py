@@ -1,6 +1,6 @@
-"""The three studies of docs/studies: files, commands as users type them, pictures.
+"""The four studies of docs/studies: files, commands as users type them, pictures.
 
-SPDP_DATA=FOLDER python docs/studies/make.py [dti|eeg|connectomes]...
+SPDP_DATA=FOLDER python docs/studies/make.py [dti|eeg|connectomes|harmonisation]...
 
 Files go to a temporary folder, pictures beside this script; what the commands print is
 printed. Releases differ from run to run: they are private.
@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from spdp import Release, amplitude_bounds
-from spdp.geometry import distance_logeuclid, expm, mean_logeuclid
+from spdp import CorrelationBounds, Release, amplitude_bounds, private_class_means
+from spdp.geometry import distance_logeuclid, expm, logm, mean_logeuclid, vecd
 from spdp.planning.model import Planner
 
 HERE = Path(__file__).parent
@@ -246,7 +246,110 @@ def _connectome_picture(exact, released):
     save(fig, "connectomes.png")
 
 
-STUDIES = {"dti": dti, "eeg": eeg, "connectomes": connectomes}
+# Harmonisation: two sites made comparable by released site means.
+
+SITES = ("UM_1", "NYU")  # the two largest of ABIDE
+SIX = (0, 3, 7, 11, 15, 19)  # every fourth region or so, chosen without looking
+EPSILONS = (1, 2, 4, 8)
+
+
+def harmonised(V, site, means):
+    """Vectors moved so that each site's released mean falls on the mean of both."""
+    shift = vecd(logm(means))
+    return V - (shift - shift.mean(axis=0))[site]
+
+
+def site_difference(V, site):
+    return V[site == 1].mean(axis=0) - V[site == 0].mean(axis=0)
+
+
+def removed(V, site, moved):
+    """Share of the squared distance of the site means that is gone; below 0, more came."""
+    left = np.sum(site_difference(moved, site) ** 2)
+    return 1 - left / np.sum(site_difference(V, site) ** 2)
+
+
+def _by_lot(V, site, runs=200):
+    """Distance of two means that sampling alone gives, sites drawn by lot."""
+    rng = np.random.default_rng(0)
+    drawn = (site_difference(V, rng.permutation(site)) for _ in range(runs))
+    return np.sqrt(np.mean([np.sum(d**2) for d in drawn]))
+
+
+def harmonisation(runs=25):
+    study = np.load(DATA / "abide/connectomes20.npz")
+    here = np.isin(study["site"].astype(str), SITES)
+    site = (study["site"].astype(str)[here] == SITES[1]).astype(int)
+    C = 0.8 * study["matrices"][here].astype(float) + 0.2 * np.eye(20)
+    np.savez("two.npz", X=C[np.ix_(range(len(C)), SIX, SIX)], site=site)
+    np.save("site.npy", site)
+    print(f"{SITES}: {np.bincount(site)} persons\n")
+    budget = "--classes 0,1 --correlation 0.2 --epsilon 2 --delta 1e-5"
+    spdp(f"stats class-means two.npz --key X --labels site.npy {budget} -o published")
+    shares, pictures = {}, {}
+    for regions in (SIX, tuple(range(20))):
+        X = C[np.ix_(range(len(C)), regions, regions)]
+        V = vecd(logm(X))
+        k = len(regions)
+        length = np.linalg.norm(site_difference(V, site))
+        print(f"{k} regions: site means {length:.3f} apart; by lot {_by_lot(V, site):.3f}")
+        for epsilon in EPSILONS:
+            found = []
+            for _ in range(runs):
+                release = private_class_means(
+                    X, site, classes=[0, 1], epsilon=epsilon, delta=1e-5,
+                    domain=CorrelationBounds(0.2), anyway=True,
+                )  # fmt: skip
+                moved = harmonised(V, site, release.values["means"])
+                found.append(removed(V, site, moved))
+            shares[k, epsilon] = found
+            pictures.setdefault((k, epsilon), (V, moved))
+            low, middle, high = np.quantile(found, [0.1, 0.5, 0.9])
+            print(
+                f"  ε = {epsilon}: removed {np.mean(found):.0%}, "
+                f"median {middle:.0%}, 10 to 90 % {low:.0%} to {high:.0%}"
+            )
+    _harmonisation_picture(shares, *pictures[6, 2], site)
+
+
+def _harmonisation_picture(shares, V, moved, site):
+    fig, axes = figure(3, 8.0)
+    axis = site_difference(V, site)
+    axis = axis / np.linalg.norm(axis)
+    steps = np.linspace(-1.5, 1.5, 25)
+    for ax, vectors, title in (
+        (axes[0], V, "as recorded"),
+        (axes[1], moved, "moved by released means, ε = 2"),
+    ):
+        along = (vectors - vectors.mean(axis=0)) @ axis
+        for number, colour in enumerate(("C1", "C0")):
+            ax.hist(along[site == number], steps, density=True, color=colour, alpha=0.55)
+            ax.axvline(along[site == number].mean(), color=colour, lw=2, label=SITES[number])
+        ax.set_title(title, fontsize=9)
+        ax.set_xlabel("along the difference of the sites", fontsize=8)
+        ax.set(yticks=[], ylim=(0, 1.9))
+    axes[0].legend(fontsize=8, frameon=False)
+    for k, style in ((6, "C0o-"), (20, "C3s-")):
+        middle = [np.median(shares[k, epsilon]) for epsilon in EPSILONS]
+        axes[2].plot(EPSILONS, middle, style, label=f"{k} regions", ms=4)
+    axes[2].axhline(0, color="black", lw=0.5)
+    axes[2].set(xscale="log", ylim=(-0.5, 1.05), xlabel="ε")
+    axes[2].set_xticks(EPSILONS, EPSILONS, minor=False)
+    axes[2].set_xticks([], minor=True)
+    axes[2].set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
+    axes[2].set_title("site effect removed, median", fontsize=9)
+    axes[2].legend(fontsize=8, frameon=False)
+    for ax in axes:
+        ax.tick_params(labelsize=7)
+    save(fig, "harmonisation.png")
+
+
+STUDIES = {
+    "dti": dti,
+    "eeg": eeg,
+    "connectomes": connectomes,
+    "harmonisation": harmonisation,
+}
 
 
 def main():

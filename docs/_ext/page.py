@@ -12,6 +12,7 @@ import json
 import os
 import shlex
 import sys
+import textwrap
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from glob import glob
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from blocks import blocks, entries
 
-WIDTH = 88  # columns of a terminal
+WIDTH = 80  # columns of a terminal
 
 
 class PageError(Exception):
@@ -54,8 +55,23 @@ def python(block, page, namespace):
     exec(compile(tree, str(page), "exec"), namespace)
     if last:
         value = eval(compile(ast.Expression(last.value), str(page), "eval"), namespace)
-        if value is not None:
+        if value is not None and not _is_left_out(value):
             print(value if isinstance(value, str) else repr(value))
+
+
+def _is_left_out(value):
+    """Where `save` wrote, and parts of a figure that is shown."""
+    drawn = type(value).__module__.startswith("matplotlib") or getattr(value, "dtype", 0) == object
+    return isinstance(value, Path) or drawn
+
+
+def wrapped(text):
+    """Lines of words broken where a terminal would break them; tables stay."""
+    for line in text.splitlines():
+        if len(line) <= WIDTH + 4 or line[:1] in "│┃┏┡└├":
+            yield line.rstrip()
+        else:
+            yield from textwrap.wrap(line, WIDTH, subsequent_indent="  ")
 
 
 def figures(block, name, folder):
@@ -98,7 +114,8 @@ def run(page, folder):
                 drawn = figures(block, f"{Path(page).stem}-{number}.png", folder)
             except BaseException as error:
                 raise PageError(f"{page}: line {block.line}: {error!r}\n{text.getvalue()}") from error
-            shown.append({"code": code, "text": text.getvalue(), "figures": drawn})
+            printed = "\n".join(wrapped(text.getvalue().replace(f"{os.getcwd()}/", "")))
+            shown.append({"code": code, "text": printed, "figures": drawn})
         found.append({"language": block.language, "parts": shown})
     return found
 

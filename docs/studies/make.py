@@ -316,7 +316,7 @@ def _harmonisation_picture(shares, V, moved, site):
     fig, axes = figure(3, 8.0)
     axis = site_difference(V, site)
     axis = axis / np.linalg.norm(axis)
-    steps = np.linspace(-1.5, 1.5, 25)
+    steps = np.linspace(-1.0, 1.0, 25)
     for ax, vectors, title in (
         (axes[0], V, "as recorded"),
         (axes[1], moved, "moved by released means, ε = 2"),
@@ -327,7 +327,7 @@ def _harmonisation_picture(shares, V, moved, site):
             ax.axvline(along[site == number].mean(), color=colour, lw=2, label=SITES[number])
         ax.set_title(title, fontsize=9)
         ax.set_xlabel("along the difference of the sites", fontsize=8)
-        ax.set(yticks=[], ylim=(0, 1.9))
+        ax.set(yticks=[], ylim=(0, 2.9))
     axes[0].legend(fontsize=8, frameon=False)
     for k, style in ((6, "C0o-"), (20, "C3s-")):
         middle = [np.median(shares[k, epsilon]) for epsilon in EPSILONS]

@@ -8,7 +8,7 @@ import spdp
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples"
-sys.path.insert(0, str(HERE / "_ext"))
+sys.path[:0] = [str(HERE / "_ext"), str(HERE / "_pages")]
 
 project = "spdp"
 author = "The spdp developers"
@@ -31,7 +31,7 @@ extensions = [
     "thumbnails",
 ]
 root_doc = "index"
-exclude_patterns = ["_build", "_ext", "README.md"]
+exclude_patterns = ["_build", "_ext", "_pages", "_results", "README.md"]
 templates_path = ["_templates"]
 nitpicky = True
 
@@ -81,6 +81,10 @@ if EXAMPLES.is_dir() and not os.environ.get("SPDP_DOCS_QUICK"):
         "show_signature": False,
         "download_all_examples": False,
         "within_subsection_order": "FileNameSortKey",
+        "backreferences_dir": "api/examples",  # examples that use a name, on its page
+        "doc_module": ("spdp",),
+        "inspect_global_variables": True,
+        "thumbnail_size": (480, 336),
     }
 else:
     STUB.write_text("# Gallery\n\n`make docs` fills this page with the pictures of `examples/`.\n")

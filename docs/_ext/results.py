@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from blocks import FENCE
 from sphinx.errors import ExtensionError
 
-RUNNER = Path(__file__).with_name("page.py")
+RUNNER = Path(__file__).parents[1] / "_pages" / "page.py"
 FIGURES = "_results"  # folder in docs
 
 

@@ -35,6 +35,27 @@ function* texts(document) {
   }
 }
 
+// Links within sentences may be as small as their words; what stands alone must be at least this wide and high.
+const TARGET = 24;
+
+function small(document, view) {
+  const found = new Map();
+  for (const e of document.querySelectorAll("a[href], button, summary, label[for]")) {
+    if (!e.checkVisibility({ visibilityProperty: true, opacityProperty: true }) || e.closest(".sidebar-drawer, .toc-drawer, [aria-hidden=true]")) continue;
+    if (e.closest("p, li, td, th, dt, dd, h1, h2, h3, h4, figcaption, pre") && view.getComputedStyle(e).display.startsWith("inline")) continue;
+    const { width, height } = e.getBoundingClientRect();
+    if (width && height && Math.min(width, height) < TARGET - 0.5) found.set(`${e.tagName} ${e.className}`, `small target ${width.toFixed(0)}x${height.toFixed(0)}: ${e.tagName}.${e.className} "${e.textContent.trim().slice(0, 30)}"`);
+  }
+  return found.values();
+}
+
+function cut(document, view) {
+  const found = [];
+  for (const e of document.querySelectorAll("pre"))
+    if (e.scrollWidth > e.clientWidth + 1 && !["auto", "scroll"].includes(view.getComputedStyle(e).overflowX)) found.push(`code is cut off: "${e.textContent.trim().slice(0, 30)}"`);
+  return found;
+}
+
 function faults(document, view) {
   const found = [];
   const wide = document.documentElement.scrollWidth - view.innerWidth;
@@ -47,6 +68,7 @@ function faults(document, view) {
     const ratio = contrast(over(colour(view.getComputedStyle(e).color), below), below);
     if (ratio < MINIMUM) poor.set(`${e.tagName} ${e.className}`, `contrast ${ratio.toFixed(2)}: ${e.tagName}.${e.className} "${node.data.trim().slice(0, 30)}"`);
   }
+  found.push(...small(document, view), ...cut(document, view));
   if (!document.body.dataset.theme) found.push("no theme");
   return [...found, ...poor.values()];
 }

@@ -1,109 +1,37 @@
-"""Every block of code on the site and in the README runs, in order, page by page.
-
-Python blocks of a page share one namespace, ``console`` blocks the folder; of their
-lines those that call spdp are run. A block after ``<!-- not run: REASON -->`` is not.
-"""
+"""Code on pages: the README's runs here; the site's, while it is built (test_site)."""
 
 import re
-import shlex
-import sys
-from glob import glob
 from pathlib import Path
-from textwrap import dedent
-from typing import NamedTuple
 
 import numpy as np
 import pytest
+from blocks import blocks
+from page import PageError, argv, command, run, wrapped
 
-from spdp.cli import main
 from spdp.datasets import synthetic_spd
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-# Pages whose code the tests beside this one run.
-ELSEWHERE = {DOCS / f"{name}.md" for name in ("domains", "metrics", "people", "statistics")}
-FENCE = re.compile(r"(<!-- not run: \w[^>]*-->\n+)?^( *)```(\w*)\n(.*?)^ *```", re.DOTALL | re.M)
 SLOW = {"reproduce"}  # commands that tests of their own run
 
 
-class Block(NamedTuple):
-    language: str
-    code: str
-    line: int
-
-
-def blocks(page):
-    text = page.read_text("utf-8")
-    return [
-        Block(m[3], dedent(m[4]), text.count("\n", 0, m.start(4)))
-        for m in FENCE.finditer(text)
-        if not m[1]
-    ]
-
-
-def commands(code):
-    """The commands of a console block; in a block without a language, of its lines."""
-    code = code.replace("\\\n", " ")
-    prompts = re.findall(r"^\$ (.*)$", code, re.M)
-    for line in prompts or code.splitlines():
-        for part in re.split(r"; ", line):
-            words = shlex.split(part, comments=True)
-            if words[:1] == ["spdp"] and not SLOW & set(words):
-                yield [word for w in words[1:] for word in (sorted(glob(w)) or [w])]
-
-
-def call(words, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["spdp", *words])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert not end.value.code, f"spdp {shlex.join(words)}"
-
-
-def run(page, monkeypatch, languages=("python", "console")):
-    """Run a page's blocks of some languages; how many there were."""
-    namespace = {"__name__": "__main__"}
-    done = 0
-    for block in blocks(page):
-        if block.language not in languages:
-            continue
-        if block.language == "python":
-            exec(compile("\n" * block.line + block.code, str(page), "exec"), namespace)
-            done += 1
-        else:
-            for words in commands(block.code):
-                call(words, monkeypatch)
-                done += 1
-    return done
-
-
-def has_code(page):
-    return any(block.language in ("python", "console") for block in blocks(page))
-
-
-OURS = [
-    page
-    for page in sorted(DOCS.rglob("*.md"))
-    if page not in ELSEWHERE and page.parent != DOCS / "studies" and has_code(page)
-]
-
-
-@pytest.mark.parametrize("page", OURS, ids=[str(page.relative_to(DOCS)) for page in OURS])
-def test_code_runs(page, tmp_path, monkeypatch, capsys):
-    """In an empty folder: what a page reads, it makes."""
+def test_the_readmes_code_and_commands_run(tmp_path, monkeypatch):
+    """In an empty folder and in order: what it reads, it makes."""
     monkeypatch.chdir(tmp_path)
-    assert run(page, monkeypatch)
+    results = run(ROOT / "README.md", tmp_path)
+    printed = [part["text"] for result in results for part in result["parts"]]
+    assert any("<Release of mean, 3x3, private" in text for text in printed)
+    assert (tmp_path / "published" / "mean.npy").exists()
+    assert "Verified" in printed[-1]
 
 
 @pytest.fixture
-def files_of_readme(tmp_path, monkeypatch):
-    """The files that the README's commands speak of."""
+def files_of_a_shell(tmp_path, monkeypatch):
+    """The files that the lines to copy speak of."""
     nibabel = pytest.importorskip("nibabel")
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     monkeypatch.chdir(tmp_path)
-    for seed, name in enumerate(("data", "public", "site")):
-        np.save(f"{name}.npy", synthetic_spd(800, 3, random_state=seed))
-    np.save("subjects.npy", 1e-3 * synthetic_spd(800, 3, random_state=9))
-    np.save("y.npy", np.arange(800) % 2)
+    np.save("site.npy", synthetic_spd(800, 3, random_state=2))
     rng = np.random.default_rng(0)
     np.savez("images.npz", images=rng.random((20, 12, 12)))
     series = rng.standard_normal((400, 6, 60))
@@ -119,24 +47,55 @@ def files_of_readme(tmp_path, monkeypatch):
     pq.write_table(pa.table({"subject": np.arange(300) % 100, **columns}), "windows.parquet")
 
 
-def test_the_readmes_code_runs(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert run(ROOT / "README.md", monkeypatch, ("python",))
+def test_lines_to_copy_run(files_of_a_shell, capsys):
+    page = (DOCS / "howto" / "shell.md").read_text("utf-8")
+    (block,) = (block for block in blocks(page) if not block.language)
+    lines = [part for line in block.code.splitlines() for part in line.split("; ")]
+    assert len(lines) >= 7
+    for line in lines:
+        words = argv(line)
+        if not SLOW & set(words):
+            command(words)
 
 
-def test_the_readmes_commands_run(files_of_readme, monkeypatch, capsys):
-    assert run(ROOT / "README.md", monkeypatch, ("", "console"))
-
-
-def test_a_block_that_fails_is_noticed(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("```console\n$ spdp verify nothing\n```\n", "spdp verify nothing"),
+        ("```python\nassert False\n```\n", "line 1: AssertionError"),
+        ("```python\nimport matplotlib.pyplot as plt\nplt.plot([1])\n```\n", "1 figures"),
+        ("<!-- picture: Nothing. -->\n```python\n1 + 1\n```\n", "0 figures"),
+    ],
+)
+def test_a_block_that_fails_is_noticed(text, fault, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = tmp_path / "page.md"
-    page.write_text("```console\n$ spdp verify nothing\n```\n")
-    with pytest.raises(AssertionError, match="spdp verify nothing"):
-        run(page, monkeypatch)
-    page.write_text("```python\nassert False\n```\n")
-    with pytest.raises(AssertionError):
-        run(page, monkeypatch)
+    page.write_text(text)
+    with pytest.raises(PageError, match=fault):
+        run(page, tmp_path)
+
+
+def test_results_are_what_a_notebook_would_show(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```python\nx = 41\nprint('printed')\nx + 1\n```\n"
+        "<!-- not run: it would fail -->\n```python\n1 / 0\n```\n"
+        "```{table}\n```\n"
+        "<!-- picture: A line. -->\n```python\nimport matplotlib.pyplot as plt\nplt.plot([x])\n```\n"
+    )
+    first, second = run(page, tmp_path)
+    assert first["parts"][0]["text"] == "printed\n42"
+    assert second["parts"][0]["text"] == ""
+    (figure,) = second["parts"][0]["figures"]
+    assert (tmp_path / figure).stat().st_size > 1000
+
+
+def test_long_lines_are_broken_and_tables_are_not():
+    table = "│" + 100 * "x" + "│"
+    lines = list(wrapped(f"{table}\n{20 * 'words '}"))
+    assert lines[0] == table
+    assert len(lines) == 3
 
 
 def test_what_is_not_run_says_why():
@@ -149,4 +108,6 @@ def test_what_is_not_run_says_why():
 def test_links_between_files_resolve(name):
     text = (ROOT / f"{name}.md").read_text("utf-8")
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+        assert (ROOT / target).exists(), target
+    for target in re.findall(r'(?:src|srcset)="([^":]+)"', text):
         assert (ROOT / target).exists(), target

@@ -1,4 +1,4 @@
-"""The site builds without a warning; its links resolve; a browser finds no fault."""
+"""The site builds, its code runs, its links resolve, and a browser finds no fault."""
 
 import fcntl
 import html
@@ -47,12 +47,12 @@ def site(tmp_path_factory):
 
 def _build(folder, scratch):
     docs = scratch / "docs"  # a copy, so that what is generated does not land in the tree
-    ignored = shutil.ignore_patterns("generated", "gallery", "_build", "__pycache__")
-    for name in ("docs", "benchmarks"):
+    ignored = shutil.ignore_patterns("generated", "gallery", "_results", "__pycache__")
+    for name in ("docs", "benchmarks", "examples"):
         shutil.copytree(ROOT / name, scratch / name, ignore=ignored, dirs_exist_ok=True)
     for name in ("CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff"):
         shutil.copy(ROOT / name, scratch / name)
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
+    command = [sys.executable, "-m", "sphinx", "-W", "-j", "auto", "--keep-going", "-q", "-b", "html"]
     done = subprocess.run(
         [*command, "-d", str(scratch / "doctrees"), str(docs), str(folder)],
         env={**os.environ, "SPDP_DOCS_QUICK": "1"},
@@ -85,6 +85,18 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def pages(site):
     return {file: Page(file) for file in site.rglob("*.html")}
+
+
+CODE = re.compile(r"(?<!-->\n)^```(?:python|console)$", re.MULTILINE)
+
+
+def test_tutorials_and_how_tos_show_results(site):
+    pages = [page for kind in ("tutorials", "howto") for page in (ROOT / "docs" / kind).glob("*.md")]
+    with_code = [page for page in pages if CODE.search(page.read_text("utf-8"))]
+    assert len(with_code) >= 12
+    for page in with_code:
+        built = site / page.relative_to(ROOT / "docs").with_suffix(".html")
+        assert 'class="result' in built.read_text("utf-8"), page.name
 
 
 def _is_broken(link, file, pages, site):
@@ -208,8 +220,13 @@ def test_a_browser_finds_no_fault(site, tmp_path):
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
 def test_a_browser_finds_faults_that_are_there(tmp_path):
     bad = '<!doctype html><body style="color: #999; background: #fff"><img src="none.png">'
-    (tmp_path / "bad.html").write_text(f'{bad}<p style="width: 500px">text</p></body>')
+    bad += '<p style="width: 500px">text</p>'
+    bad += '<div><button style="width: 9px; height: 9px">x</button></div>'
+    bad += '<pre style="overflow: hidden; width: 50px">a line that is too long</pre></body>'
+    (tmp_path / "bad.html").write_text(bad)
     found = look_at(["bad.html"], tmp_path, tmp_path)
     words = " ".join(found["bad.html at 360 pixels, light"])
     for fault in ("scrolls sideways", "no alt text", "not shown", "contrast 2.85", "no theme"):
         assert fault in words
+    assert "small target 9x9" in words
+    assert "code is cut off" in words

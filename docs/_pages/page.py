@@ -10,6 +10,7 @@ import ast
 import io
 import json
 import os
+import re
 import shlex
 import sys
 import textwrap
@@ -61,8 +62,8 @@ def python(block, page, namespace):
 
 def _is_left_out(value):
     """Where `save` wrote, and parts of a figure that is shown."""
-    drawn = type(value).__module__.startswith("matplotlib") or getattr(value, "dtype", 0) == object
-    return isinstance(value, Path) or drawn
+    drawn = re.match(r"(array\()?\[*<(matplotlib\.|Axes)", repr(value))
+    return isinstance(value, Path) or drawn is not None
 
 
 def wrapped(text):
@@ -79,9 +80,11 @@ def figures(block, name, folder):
     plt = sys.modules.get("matplotlib.pyplot")
     numbers = plt.get_fignums() if plt else []
     if len(numbers) != bool(block.picture):
+        if plt:
+            plt.close("all")
         raise PageError(f"line {block.line}: {len(numbers)} figures, words: {block.picture!r}")
     for number in numbers:
-        plt.figure(number).savefig(folder / name, dpi=110)
+        plt.figure(number).savefig(folder / name, dpi=110, bbox_inches="tight")
         plt.close(number)
     return [name for _ in numbers]
 

@@ -56,6 +56,7 @@ myst_links_external_new_tab = False
 
 autosummary_generate = True
 autosummary_imported_members = True
+autosummary_context = {"gallery": EXAMPLES.is_dir() and not os.environ.get("SPDP_DOCS_QUICK")}
 autodoc_typehints = "none"  # the docstrings say it, and say more
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False

@@ -82,19 +82,19 @@ def flow(theme):
     far = np.array([74.0, -52.0])
     left, right, top, low = 150, 440, 90, 330
     # 1: records
-    for x, y in cloud + [left, top]:
+    for x, y in cloud + np.array([left, top]):
         draw.dot(x, y)
-    draw.dot(*(far + [left, top]), draw.one, 6)
+    draw.dot(*(far + np.array([left, top])), draw.one, 6)
     caption(draw, left, top + 88, "1  Records", ["one matrix per person"])
     draw.arrow(left + 105, top, right - 105, top)
     # 2: domain
     draw.ring(right, top, 66, draw.blue)
-    for x, y in cloud + [right, top]:
+    for x, y in cloud + np.array([right, top]):
         draw.dot(x, y)
     edge = far / np.linalg.norm(far) * 66
-    draw.dot(*(far + [right, top]), draw.box, 6)
-    draw.ring(*(far + [right, top]), 6, draw.one, "2 2", 1.5)
-    draw.dot(*(edge + [right, top]), draw.one, 6)
+    draw.dot(*(far + np.array([right, top])), draw.box, 6)
+    draw.ring(*(far + np.array([right, top])), 6, draw.one, "2 2", 1.5)
+    draw.dot(*(edge + np.array([right, top])), draw.one, 6)
     caption(draw, right, top + 88, "2  Domain", ["each clipped to a public set"])
     draw.arrow(right - 110, top + 135, left + 95, low - 50)
     # 3: noise
@@ -124,21 +124,30 @@ def persons(theme):
     clouds = {name: rng.normal(0, 16, (9, 2)) + place for name, place in centres.items()}
     for x, title, lines in (
         (160, "Records", ["one of Ann’s nine is hidden,", "eight still speak of her"]),
-        (480, "Persons: groups=", ["Ann counts once, as her mean;", "all nine are hidden together"]),
+        (
+            480,
+            "Persons: groups=",
+            ["Ann counts once, as her mean;", "all nine are hidden together"],
+        ),
     ):
         whole = x == 480
         for name, cloud in clouds.items():
             mine = draw.one if name == "Ann" else draw.grey
-            for point in cloud + [x, 140]:
+            for point in cloud + np.array([x, 140]):
                 draw.dot(*point, mine, 4 if whole else 5)
             if whole:
-                draw.dot(*(cloud.mean(axis=0) + [x, 140]), draw.blue, 9)
+                draw.dot(*(cloud.mean(axis=0) + np.array([x, 140])), draw.blue, 9)
             a, b = centres[name]
             draw.text(x + a, 140 + b - 54, name, 20)
         if whole:
-            draw.ring(*(clouds["Ann"].mean(axis=0) + [x, 140]), 48, draw.one, "7 6")
+            draw.ring(*(clouds["Ann"].mean(axis=0) + np.array([x, 140])), 48, draw.one, "7 6")
         else:
-            draw.ring(*(clouds["Ann"][np.argmax(clouds["Ann"][:, 1])] + [x, 140]), 12, draw.one, "4 3")
+            draw.ring(
+                *(clouds["Ann"][np.argmax(clouds["Ann"][:, 1])] + np.array([x, 140])),
+                12,
+                draw.one,
+                "4 3",
+            )
         caption(draw, x, 300, title, lines)
     draw.add("line", x1=320, y1=30, x2=320, y2=370, stroke=draw.soft, stroke_width=1)
     draw.save("persons", theme)

@@ -69,7 +69,9 @@ def _read(app, docname, source):
 
 def _is_run(text):
     fences = FENCE.findall(text)
-    return any(mark != "not run" and kind in ("python", "console") for mark, _, _, kind, _ in fences)
+    return any(
+        mark != "not run" and kind in ("python", "console") for mark, _, _, kind, _ in fences
+    )
 
 
 def setup(app):

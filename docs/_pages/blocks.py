@@ -31,7 +31,7 @@ def blocks(text):
 
 
 def entries(code):
-    """The entries of a ``console`` block: a command with the lines that belong to it."""
+    """Entries of a ``console`` block: a command and the lines that belong to it."""
     found = []
     for line in code.splitlines():
         if line.startswith("$ ") or not found:

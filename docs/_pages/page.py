@@ -1,4 +1,4 @@
-"""Run a page's blocks of code, from the first to the last: `python page.py PAGE FOLDER`.
+"""Run a page's blocks of code, first to last: `python page.py PAGE FOLDER`.
 
 In the folder that it is called in, which should be empty. Results are printed as JSON,
 a list for each block of what it printed and drew; figures are written to FOLDER. Python
@@ -116,7 +116,9 @@ def run(page, folder):
                         action(page, namespace)
                 drawn = figures(block, f"{Path(page).stem}-{number}.png", folder)
             except BaseException as error:
-                raise PageError(f"{page}: line {block.line}: {error!r}\n{text.getvalue()}") from error
+                raise PageError(
+                    f"{page}: line {block.line}: {error!r}\n{text.getvalue()}"
+                ) from error
             printed = "\n".join(wrapped(text.getvalue().replace(f"{os.getcwd()}/", "")))
             shown.append({"code": code, "text": printed, "figures": drawn})
         found.append({"language": block.language, "parts": shown})

@@ -254,7 +254,7 @@ EPSILONS = (1, 2, 4, 8)
 
 
 def harmonised(V, site, means):
-    """Vectors moved so that each site's released mean falls on the mean of both."""
+    """Vectors moved so that each site's mean falls on that of both."""
     shift = vecd(logm(means))
     return V - (shift - shift.mean(axis=0))[site]
 
@@ -264,7 +264,7 @@ def site_difference(V, site):
 
 
 def removed(V, site, moved):
-    """Share of the squared distance of the site means that is gone; below 0, more came."""
+    """Share of the squared distance of site means that is gone; below 0, more came."""
     left = np.sum(site_difference(moved, site) ** 2)
     return 1 - left / np.sum(site_difference(V, site) ** 2)
 

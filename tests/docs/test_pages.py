@@ -82,7 +82,8 @@ def test_results_are_what_a_notebook_would_show(tmp_path, monkeypatch):
         "```python\nx = 41\nprint('printed')\nx + 1\n```\n"
         "<!-- not run: it would fail -->\n```python\n1 / 0\n```\n"
         "```{table}\n```\n"
-        "<!-- picture: A line. -->\n```python\nimport matplotlib.pyplot as plt\nplt.plot([x])\n```\n"
+        "<!-- picture: A line. -->\n```python\n"
+        "import matplotlib.pyplot as plt\nplt.plot([x])\n```\n"
     )
     first, second = run(page, tmp_path)
     assert first["parts"][0]["text"] == "printed\n42"

@@ -23,9 +23,8 @@ def test_commands_have_the_options_that_are_named(page):
 
     program = get_command(app)
     commands = program.commands
-    lines = re.findall(
-        r"^(?:\$ )?spdp (\w+)(?: (create|show|class-means))? (.*)$", "\n".join(blocks(page, "")), re.M
-    )
+    command_line = r"^(?:\$ )?spdp (\w+)(?: (create|show|class-means))? (.*)$"
+    lines = re.findall(command_line, "\n".join(blocks(page, "")), re.M)
     assert lines or page.stem == "people"
     for name, sub, rest in lines:
         program.load(name)  # commands load when they are called

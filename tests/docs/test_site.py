@@ -52,9 +52,9 @@ def _build(folder, scratch):
         shutil.copytree(ROOT / name, scratch / name, ignore=ignored, dirs_exist_ok=True)
     for name in ("CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff"):
         shutil.copy(ROOT / name, scratch / name)
-    command = [sys.executable, "-m", "sphinx", "-W", "-j", "auto", "--keep-going", "-q", "-b", "html"]
+    command = [sys.executable, "-m", "sphinx", "-W", "-j", "auto", "--keep-going", "-q"]
     done = subprocess.run(
-        [*command, "-d", str(scratch / "doctrees"), str(docs), str(folder)],
+        [*command, "-b", "html", "-d", str(scratch / "doctrees"), str(docs), str(folder)],
         env={**os.environ, "SPDP_DOCS_QUICK": "1"},
         capture_output=True,
         text=True,
@@ -91,7 +91,9 @@ CODE = re.compile(r"(?<!-->\n)^```(?:python|console)$", re.MULTILINE)
 
 
 def test_tutorials_and_how_tos_show_results(site):
-    pages = [page for kind in ("tutorials", "howto") for page in (ROOT / "docs" / kind).glob("*.md")]
+    pages = [
+        page for kind in ("tutorials", "howto") for page in (ROOT / "docs" / kind).glob("*.md")
+    ]
     with_code = [page for page in pages if CODE.search(page.read_text("utf-8"))]
     assert len(with_code) >= 12
     for page in with_code:

@@ -223,7 +223,7 @@ def test_a_browser_finds_no_fault(site, tmp_path):
 def test_a_browser_finds_faults_that_are_there(tmp_path):
     bad = '<!doctype html><body style="color: #999; background: #fff"><img src="none.png">'
     bad += '<p style="width: 500px">text</p>'
-    bad += '<div><button style="width: 9px; height: 9px">x</button></div>'
+    bad += '<div><a href="#" style="display: block; width: 9px; height: 9px">x</a></div>'
     bad += '<pre style="overflow: hidden; width: 50px">a line that is too long</pre></body>'
     (tmp_path / "bad.html").write_text(bad)
     found = look_at(["bad.html"], tmp_path, tmp_path)

@@ -128,7 +128,7 @@ $(VENV)/.dev: $(BUILD) | $(VENV)/bin/pip
 	touch $(VENV)/.core $@
 
 clean:
-	rm -rf $(VENV) .venv-clang .venv-flare .venv-geomstats .venv-lowest .venv-newest .venv-wheels build dist docs/api/generated docs/gallery docs/_results docs/_results
+	rm -rf $(VENV) .venv-clang .venv-flare .venv-geomstats .venv-lowest .venv-newest .venv-wheels build dist docs/api/generated docs/gallery docs/_results
 
 # Speed beside the peers, in one run. geomstats needs an environment of its own: it does not import on current NumPy.
 bench: $(VENV)/.dev .venv-geomstats/.done

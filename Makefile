@@ -19,7 +19,7 @@ QUICK := tests/test_contracts.py tests/test_errors.py tests/test_lattice.py test
 # A file's tests stay in one process: what they share, such as a cluster, is made once.
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 
-.PHONY: demo check test lint audit flare lowest newest portable wheels bench docs docs-quick dist clean
+.PHONY: demo check test lint audit flare labs lowest newest portable wheels bench docs docs-quick dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/spdp demo --force
@@ -71,6 +71,17 @@ newest:
 	.venv-newest/bin/python -m pip install --quiet --upgrade pip
 	.venv-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager ".[all]" "pytest>=8" "pytest-xdist>=3.5" "hypothesis>=6" "pyriemann>=0.12"
 	OPENBLAS_NUM_THREADS=1 .venv-newest/bin/python -m pytest -n auto --dist loadfile -m "not audit" $(LOWEST_TESTS)
+
+# Journeys with the newest real libraries of the laboratory (dipy, nilearn, MNE, pyRiemann, ...); duck-typed ones are in `make test`.
+labs: .venv-labs/.done
+	OPENBLAS_NUM_THREADS=1 .venv-labs/bin/python -m pytest -o addopts= -o filterwarnings= -o pythonpath=tests -p no:cacheprovider --import-mode=importlib -q labs
+
+.venv-labs/.done: $(BUILD) Makefile
+	$(PYTHON) -m venv .venv-labs
+	.venv-labs/bin/python -m pip install --quiet --upgrade pip
+	.venv-labs/bin/python -m pip install --quiet --upgrade dipy nilearn mne mne-connectivity pyriemann nibabel xarray pandas bids-validator-deno "pytest>=8"
+	.venv-labs/bin/python -m pip install --quiet --editable ".[nifti,report,plots,tables,dask]"
+	touch $@
 
 # Clang's build, and builds in which kernels do not compile. The packages that tests need are those of $(VENV).
 portable: $(VENV)/.dev .venv-clang/.done
@@ -128,7 +139,7 @@ $(VENV)/.dev: $(BUILD) | $(VENV)/bin/pip
 	touch $(VENV)/.core $@
 
 clean:
-	rm -rf $(VENV) .venv-clang .venv-flare .venv-geomstats .venv-lowest .venv-newest .venv-wheels build dist docs/api/generated docs/gallery docs/_results
+	rm -rf $(VENV) .venv-clang .venv-flare .venv-geomstats .venv-labs .venv-lowest .venv-newest .venv-wheels build dist docs/api/generated docs/gallery docs/_results
 
 # Speed beside the peers, in one run. geomstats needs an environment of its own: it does not import on current NumPy.
 bench: $(VENV)/.dev .venv-geomstats/.done

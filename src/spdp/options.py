@@ -87,6 +87,22 @@ class Unit(StrEnum):
     PERSON = "person"
 
 
+class MatrixKind(StrEnum):
+    """What matrices are, where that is stated; numbers are never asked."""
+
+    COVARIANCE = "covariance"
+    CORRELATION = "correlation"
+    PRECISION = "precision"
+    PARTIAL_CORRELATION = "partial correlation"
+
+
+class BidsData(StrEnum):
+    """What is read of a BIDS dataset."""
+
+    TENSOR = "tensor"
+    CONNECTIVITY = "connectivity"
+
+
 def counted(unit: str | None) -> str:
     """The unit's name in the plural; "records" where the unit is unknown."""
     return f"{unit if unit in tuple(Unit) else Unit.RECORD}s"

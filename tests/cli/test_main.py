@@ -22,7 +22,7 @@ HEAVY = {"numpy", "scipy", "sklearn", "opendp", "matplotlib", "rich", "sqlite3",
 FORMER = {"classes", "spread", "regress", "compare", "plan", "mean"}  # of stats, hidden
 COMMANDS = {
     **dict.fromkeys(("mean", "plan", "reference", "sum", "merge", "verify"), ()),
-    **dict.fromkeys(("demo", "describe", "reproduce", "report", "disclose"), ()),
+    **dict.fromkeys(("demo", "describe", "reproduce", "report", "disclose", "bids"), ()),
     **dict.fromkeys(("start", "help", "wizard", "run"), ()),
     "ledger": {"create", "show", "history", "export", "bind", "recover"},
     "stats": set(STATISTICS) - {"mean"},
@@ -206,7 +206,7 @@ def test_every_help_ends_with_an_example_that_runs(run, tmp_path, random_spd, mo
         shown = EXAMPLE.search(run(*name.split(), "--help")[1]).group(1)
         assert shown.replace("\\\n", " ").split() == call.split()
         # those with tests of their own
-        if name.split()[0] in ("reproduce", "demo", "start", "study", "site", "wizard"):
+        if name.split()[0] in ("reproduce", "demo", "start", "study", "site", "wizard", "bids"):
             continue
         if name == "run" and find_spec("yaml") is None:  # the extra wizard
             continue

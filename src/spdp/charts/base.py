@@ -1,6 +1,8 @@
 """A chart: from matrices to R^d, all that privacy needs of a metric."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +14,7 @@ from spdp.kernels import kernels_for
 from spdp.kernels.arrays import Array, Codes, Ints, to_device_of, to_host
 from spdp.kernels.base import Kernels, Region, code_adder, own_kernels
 from spdp.kernels.vecd import dimension, size_of
+from spdp.options import MatrixKind
 
 EDGE = 1e-7  # relative distance from a region's edge that counts as rounding
 
@@ -39,6 +42,8 @@ class Chart(ABC):
         The name of its distance in prose.
     kinds : str
         Kinds of dtypes of the matrices it accepts: real ones by default.
+    refuses : mapping
+        Kinds of matrices that it refuses where a source states them, and why.
     flat : bool
         Whether it is an isometry to R^d. Else distances from one point are those of
         its vectors, and no others: a statistic must say that it takes such a metric.
@@ -47,6 +52,7 @@ class Chart(ABC):
     name: str
     distance: str
     kinds: str = REAL
+    refuses: Mapping[MatrixKind, str] = MappingProxyType({})
     flat: bool = True
     key: str  # identifies this chart among all others: its name by default
     edge_kernel: str | None = None  # the fused kernel that counts records at the edge

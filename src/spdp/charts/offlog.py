@@ -9,7 +9,10 @@ every vector is a correlation matrix.
 *Records.* Each is divided by its own standard deviations first, X_ij/√(X_ii·X_jj), so a
 covariance matrix counts as its correlation matrix, and a diagonal that is one up to
 rounding is made one. That depends on the record alone. A record with a diagonal
-entry that is not positive has no correlations and is invalid.
+entry that is not positive has no correlations and is invalid. From a precision matrix
+this makes partial correlations with the wrong sign, and no number in a record tells:
+such matrices are refused where their kind is stated (:class:`spdp.options.MatrixKind`),
+and are taken for covariances where it is not.
 
 References
 ----------
@@ -19,6 +22,7 @@ geometries on full-rank correlation matrices", SIAM J. Matrix Anal. Appl. 43 (20
 """
 
 from math import isqrt, log, sqrt
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,13 +31,18 @@ from numpy.typing import NDArray
 from spdp.charts.base import Chart, Component
 from spdp.charts.spectra import trace_ball
 from spdp.data.batching import matrix_stack
-from spdp.errors import ParameterError
+from spdp.errors import ParameterError, named
 from spdp.geometry import logm, off_log
 from spdp.geometry.factors import above, correlation_of, correlations, hollow
 from spdp.kernels.arrays import Array, Codes
 from spdp.kernels.base import Kernels, Region, Status
 from spdp.kernels.vecd import SQRT2, upper_triangle
+from spdp.options import MatrixKind
 
+NOT_CORRELATIONS = (
+    f"{named('metric', 'offlog')} is for correlations. Pass {named('metric', 'logeuclid')}, or "
+    f"state {named('kind', 'covariance')} if they are to be scaled to ones on the diagonal"
+)
 AGREES = 1e-9  # distance of a matrix from its vector that is rounding, over its size
 
 
@@ -42,6 +51,9 @@ class OffLog(Chart):
 
     name = "offlog"
     distance = "off-log"
+    refuses = MappingProxyType(
+        dict.fromkeys((MatrixKind.PRECISION, MatrixKind.PARTIAL_CORRELATION), NOT_CORRELATIONS)
+    )
 
     def dimension(self, k: int) -> int:
         return k * (k - 1) // 2

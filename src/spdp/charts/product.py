@@ -28,6 +28,7 @@ class Product(Chart):
     def __init__(self, base: Chart, parts: int) -> None:
         self.base, self.parts = base, parts
         self.name, self.distance, self.kinds = base.name, base.distance, base.kinds
+        self.refuses = base.refuses
         self.flat = base.flat
         self.key, self.reference_point = f"{base.key}×{parts}", base.reference_point
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "reference": ("data:reference", "Summarise public data, for --reference."),
     "sum": ("sums:sum_", "Add up a site's records exactly, for a trusted curator."),
     "merge": ("sums:merge", "Merge sum files and release the mean of all their records."),
+    "bids": ("bids:bids", "Release a statistic of a BIDS dataset's participants, as a BIDS App."),
     "study": ("study:app", "Coordinate a study over sites that show nobody their sums."),
     "site": ("site:app", "Take part in a study over sites with your own data and ledger."),
     "verify": ("verify:verify", "Check that a release was not edited, and recompute its numbers."),

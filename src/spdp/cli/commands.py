@@ -28,6 +28,8 @@ EXAMPLES = {
     "reference": "spdp reference public.npy -o public.npz",
     "sum": "spdp sum matrices.npy --eigenvalues 0.1 10 -o site1.sum",
     "merge": "spdp merge site1.sum --epsilon 1 --delta 1e-6 -o merged",
+    "bids": "spdp bids dataset results group --metric offlog --shrink 0.1 --correlation 0.1 "
+    "--epsilon 2 --delta 1e-6",
     "study create": "spdp study create dti.study --k 3 --eigenvalues 1e-3 1e2 --epsilon 1 "
     "--delta 1e-6 --colluding 1",
     "study seal": "spdp study seal dti.study charite.card inselspital.card lumc.card",

@@ -14,7 +14,7 @@ from spdp.data.formats.base import reading
 from spdp.data.opening import expand, load_array
 from spdp.engines import Engine
 from spdp.errors import DataError, DataWarning, ParameterError, need, reason, warn
-from spdp.options import Unit
+from spdp.options import MatrixKind, Unit
 
 
 class Opened(NamedTuple):
@@ -45,6 +45,9 @@ class Reader(Group):
     label_column: str | None = options.LABEL_COLUMN
     per_file: bool = option("Each file is one person.", "--per-file", default=False)
     entries: str | None = options.ENTRIES
+    kind: MatrixKind | None = option(
+        "What the matrices are, where that matters: --metric offlog refuses the last two."
+    )
     unit: Unit | None = option(
         "What is to be protected. All voxels of an image are one person's data: a guarantee per "
         "voxel must be asked for."

@@ -50,7 +50,7 @@ def example(statistic: Statistic) -> str:
     words = [f"spdp {name} matrices.npy", *(FILES[column] for column in statistic.columns)]
     words += [
         f"{_flag(option)} {option.metadata['example']}"
-        for option in _own(statistic)
+        for option in own_options(statistic)
         if option.metadata["example"] is not None
     ]
     epsilon = 1 if statistic.name == MEAN else 2
@@ -58,7 +58,7 @@ def example(statistic: Statistic) -> str:
     return " ".join(words) + (" -o release --report" if statistic.name == MEAN else "")
 
 
-def _own(statistic: Statistic) -> list[Field[Any]]:
+def own_options(statistic: Statistic) -> list[Field[Any]]:
     """Fields of a statistic that are options of its command."""
     return [field for field in fields(statistic) if "help" in field.metadata]  # type: ignore[arg-type]
 
@@ -67,7 +67,7 @@ def _flag(option: Field[Any]) -> str:
     return str(option.metadata.get("flag", f"--{option.name.replace('_', '-')}"))
 
 
-def _parameter(field: Field[Any]) -> Parameter:
+def parameter(field: Field[Any]) -> Parameter:
     """A statistic's own option, as Typer reads it."""
     told, default = field.metadata, field.default
     kind = told["kind"]
@@ -79,27 +79,28 @@ def _parameter(field: Field[Any]) -> Parameter:
         default = kind(default)
     more = {name: told[name] for name in ("metavar", "min") if name in told}
     made = options.option(told["help"], _flag(field), default=default, **more)
-    return _keyword(field.name, kind, made)
+    return keyword(field.name, kind, made)
 
 
-def _keyword(name: str, annotation: Any, default: Any = Parameter.empty) -> Parameter:
+def keyword(name: str, annotation: Any, default: Any = Parameter.empty) -> Parameter:
+    """A parameter of a command."""
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def command_of(statistic: Statistic) -> Callable[..., None]:
     """The command of a statistic, with the options that it declares."""
-    own = sorted(_own(statistic), key=lambda field: not field.metadata.get("required"))
-    mine = [_parameter(field) for field in own]
+    own = sorted(own_options(statistic), key=lambda field: not field.metadata.get("required"))
+    mine = [parameter(field) for field in own]
     first = sum(p.default.default is ... for p in mine)  # required options
     parameters = [
-        _keyword("data", list[Path], options.DATA),
+        keyword("data", list[Path], options.DATA),
         *mine[:first],
-        _keyword("budget", Budget),
-        *(_keyword(*COLUMNS[column]) for column in statistic.columns),
+        keyword("budget", Budget),
+        *(keyword(*COLUMNS[column]) for column in statistic.columns),
         *mine[first:],
-        _keyword("space", Space),
-        _keyword("publication", Publication),
-        _keyword("work", Work),
+        keyword("space", Space),
+        keyword("publication", Publication),
+        keyword("work", Work),
     ]
 
     def call(**values: Any) -> None:
@@ -115,7 +116,7 @@ def command_of(statistic: Statistic) -> Callable[..., None]:
 def run(statistic: Statistic, values: dict[str, Any]) -> None:
     """Release a statistic of the records in files: read, release, write, show."""
     space, publication, work = values["space"], values["publication"], values["work"]
-    asked = type(statistic)(**{o.name: _parsed(o, values[o.name]) for o in _own(statistic)})
+    asked = type(statistic)(**{o.name: parsed(o, values[o.name]) for o in own_options(statistic)})
     domain, ledger, reader = space.domain(), publication.open_ledger(), work.reader
     target = replace(publication.output, names=asked.arrays())
     labels, covariates = values.get("labels"), values.get("covariates")
@@ -137,7 +138,8 @@ def run(statistic: Statistic, values: dict[str, Any]) -> None:
     present(release, written, work.as_json)
 
 
-def _parsed(option: Field[Any], value: Any) -> Any:
+def parsed(option: Field[Any], value: Any) -> Any:
+    """An option's value, from the text that was passed."""
     parse = option.metadata.get("parse")
     return value if parse is None or value is None else parse(value)
 

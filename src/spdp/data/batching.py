@@ -15,6 +15,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -179,8 +180,27 @@ def record_stack(X: Any, name: str = "X", kinds: str = NUMBERS) -> NDArray[Any]:
     if A.ndim not in (3, 4) or not _is_record(A.shape[1:]):
         raise InvalidMatrixError(
             f"{name} has shape {A.shape}; expected (n, k, k), or (n, p, k, k) for p matrices each"
+            + _hint(A.shape)
         )
     return A
+
+
+def _hint(shape: Shape) -> str:
+    """What an array of another shape may be, and the call that reads it as that."""
+    if len(shape) > 4 and shape[-1] == shape[-2]:
+        return ". Is it a grid of voxels? Pass open_records(X, mask=...)"
+    if len(shape) == 4 and shape[-1] == 6:
+        return ". Are they tensor components? Pass open_records(X, order='fsl', mask=...)"
+    if len(shape) == 2 and shape[0] == shape[1]:
+        return ". One matrix is one record: a stack of it is X[None]"
+    if len(shape) == 2 and any(isqrt(p) ** 2 == p for p in (shape[1], 8 * shape[1] + 1)):
+        return (
+            ". Are its rows vectorised matrices? Pass open_records(X, kind=measure) with nilearn's "
+            "ConnectivityMeasure, or entries='full' or 'upper'"
+        )
+    if len(shape) == 3:
+        return ". Are they signals? Pass their covariances, such as X @ X.mT / X.shape[-1]"
+    return ""
 
 
 def _is_record(shape: Shape) -> bool:

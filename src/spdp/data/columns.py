@@ -237,7 +237,7 @@ def with_columns(source: Source, **columns: Any) -> Source:
 
 
 def with_constant(source: Source, **owner: Any) -> Source:
-    """The same records, all of them of one ``person``, or of one ``label``.
+    """The same records, all of one ``person``, one ``label``, or covariates ``x``.
 
     A person without records counts as a person with one invalid record, so that the
     number of persons does not depend on what their files hold.
@@ -260,6 +260,8 @@ def _no_record(shape: tuple[int, ...], columns: tuple[str, ...]) -> Any:
 
 
 def _full(m: int, value: Any) -> NDArray[Any]:
+    if isinstance(value, tuple):
+        return entries_of([value] * m)
     return np.full(m, value, np.int64 if isinstance(value, int) else object)
 
 

@@ -1,4 +1,4 @@
-"""Files of records: files, folders and manifests, and the persons of their records."""
+"""Files, folders, manifests and objects of records, and the persons of records."""
 
 import glob
 import os
@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 
 from spdp.data.columns import id_of, ids_of, label_of, lines_of, with_columns, with_constant
 from spdp.data.formats import SUFFIXES, format_of, open_file
-from spdp.data.formats.base import Options, reading
+from spdp.data.formats.base import Options, need, reading
 from spdp.data.formats.csv import header, lines
 from spdp.data.formats.tables import place
+from spdp.data.objects import are_paths, is_path, open_objects
 from spdp.data.source import Source, chain
+from spdp.data.vectorised import kind_of
+from spdp.data.voxels import mask_array
 from spdp.errors import DataError, ParameterError, named
 
 PATH, PERSON, LABEL, MASK = "path", "person", "label", "mask"
@@ -146,22 +149,23 @@ PathLike = str | os.PathLike[str]
 
 
 def open_records(
-    path: PathLike | Sequence[PathLike],
+    data: Any,
     *,
     key: str | None = None,
     order: str | None = None,
-    mask: PathLike | None = None,
+    mask: Any = None,
     groups: Any = None,
     groups_column: str | None = None,
     label_column: str | None = None,
     per_file: bool = False,
     entries: str | None = None,
+    kind: Any = None,
 ) -> Source:
-    """Open files of SPD matrices.
+    """Open files of SPD matrices, or objects of other libraries.
 
     Parameters
     ----------
-    path : path or pattern, or a sequence of them
+    data : path or pattern, or a sequence of them; or an object, or a list of them
         ``.npy``, ``.npz``, ``.mat`` (k×k×n, as MATLAB stores it), ``.h5``/``.hdf5``,
         ``.zarr``, NIfTI ``.nii``/``.nii.gz``, or tables ``.csv`` (with a header line)
         and ``.parquet``, in upper or lower case. A folder stands for all such files in
@@ -169,25 +173,36 @@ def open_records(
         pattern (``*``, ``?``, ``**``) stands for what it matches. A manifest is a CSV
         file with columns ``path`` (relative to the manifest), ``person``, and if wanted
         ``label`` and ``mask``: all records of a file are that person's.
+
+        Objects: arrays (n, k, k); grids of voxels (x, y, z, k, k), or (x, y, z, 6) of
+        tensor components; images of nibabel; fits of dipy; frames of pandas; labelled
+        arrays of xarray; covariances of MNE; matrices that nilearn vectorised. A
+        dictionary names persons, each with an object, a path, or a list of them.
     key : str, optional
-        Which array, where a file holds several.
+        Which array, where a file holds several; of a frame, the column of matrices.
     order : "nifti", "dipy", "fsl" or "mrtrix", optional
         How a NIfTI image orders the six components of its tensors; required when the
         file does not say.
-    mask : path, optional
-        NIfTI mask of the voxels that count as records (values above 0). Background is
-        excluded by the mask only.
+    mask : path, image or array, optional
+        The voxels that count as records (values above 0). Background is excluded by the
+        mask only.
     groups : path, array or list, optional
         Subject id of each record, or a file of such ids (``.npy``, ``.npz``, ``.txt``
         or ``.csv``).
     groups_column, label_column : str, optional
-        Columns of a table that hold subject ids, and classes. With a file of
-        ``groups``, ``groups_column`` is the array or column of that file.
+        Columns of a table that hold subject ids, and classes; of a labelled array, its
+        coordinate of ids. With a file of ``groups``, ``groups_column`` is the array or
+        column of that file.
     per_file : bool
-        Whether each file is one person.
+        Whether each file, or object of a list, is one person.
     entries : "full" or "upper", optional
-        Whether the rows of a table hold k² entries or those of the upper triangle;
-        required where their number leaves it open.
+        Whether the rows of a table, or of an array (n, p), hold k² entries or those of
+        the upper triangle; required where their number leaves it open.
+    kind : str or estimator, optional
+        What the matrices are: "covariance", "correlation", "precision" or "partial
+        correlation"; or nilearn's ``ConnectivityMeasure`` that estimated them, which
+        also says how it vectorised them. It is public. ``metric="offlog"`` refuses the
+        last two.
 
     Returns
     -------
@@ -213,24 +228,52 @@ def open_records(
     >>> open_records(file).k
     3
     """
-    files = expand([path] if isinstance(path, str | os.PathLike) else path)
-    from_file = isinstance(groups, str | os.PathLike)
+    from_file = is_path(groups)
     column = None if from_file else groups_column
-    where = None if mask is None else _mask(Path(mask))
+    if not are_paths(data) and not _is_empty(data):
+        where = _voxels_of(mask) if is_path(mask) else mask
+        known = per_file or groups is not None
+        told = Options(key, order, where, column, label_column, entries, known)
+        opened = open_objects(data, told, each=per_file, measure=kind)
+        return with_columns(opened, person=_ids(groups, groups_column, opened.n))
+    files = expand([data] if is_path(data) else data)
+    where = None if mask is None else _mask(Path(mask)) if is_path(mask) else mask_array(mask)
     listed = [file for file in files if is_manifest(file)]
     grouped = bool(listed) or per_file or groups is not None
     options = Options(key, order, where, column, label_column, entries, grouped)
     ways = {"groups": groups is not None, "per_file": per_file, "groups_column": column is not None}
     _check_once([name for name, said in ways.items() if said], listed)
+    source = _of_files(files, options, listed=bool(listed), per_file=per_file)
+    source = with_columns(source, person=_ids(groups, groups_column, source.n))
+    stated = kind_of(kind)
+    return source if stated is None else replace(source, kind=stated)
+
+
+def _is_empty(data: Any) -> bool:
+    return isinstance(data, list | tuple) and len(data) == 0
+
+
+def _ids(groups: Any, column: str | None, n: int | None) -> Any:
+    """Subject ids as they were given, or those of a file."""
+    return read_ids(Path(groups), column, n) if is_path(groups) else groups
+
+
+def _of_files(files: list[Path], options: Options, *, listed: bool, per_file: bool) -> Source:
     if listed:
         return _of_manifest(files, options)
     if per_file:
         own = (with_constant(open_file(f, options), person=str(f.resolve())) for f in files)
         return _chained(list(own))
-    source = _chained([open_file(file, options) for file in files])
-    return with_columns(
-        source, person=read_ids(Path(groups), groups_column, source.n) if from_file else groups
-    )
+    return _chained([open_file(file, options) for file in files])
+
+
+def _voxels_of(mask: PathLike) -> NDArray[np.bool_]:
+    """The mask of a file, for a grid in memory."""
+    file = _mask(Path(mask))
+    if not file.exists():
+        raise DataError(f"{file}: no such file")
+    with reading(file):
+        return mask_array(need("nibabel", "nifti", file).load(file))
 
 
 def _mask(file: Path) -> Path:

@@ -7,6 +7,7 @@ their persons or labels, travel with the blocks.
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate
 from mmap import mmap
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from spdp.data.batching import Shape, in_dtype, is_list, record_stack, shape_of_first, steady
 from spdp.errors import DataError, InvalidMatrixError
 from spdp.kernels.arrays import on_device
-from spdp.options import Unit
+from spdp.options import MatrixKind, Unit
 
 
 def is_dask(item: Any) -> bool:
@@ -70,6 +71,7 @@ class Advice(NamedTuple):
 
     text: str = ""
     ask: tuple[str, ...] = ()  # options that may help
+    instead: bool = False  # whether it stands in place of the usual remedy
     of: tuple[str, int] | None = None  # the part it lies in, and its place there
 
     @classmethod
@@ -104,6 +106,8 @@ class Source:
     of_dask: bool = False  # whether its records are a Dask collection
     memory: int = 0  # bytes of its records if they are in memory; 0 for files
     origins: Mapping[str, str] = field(default_factory=dict)  # files of columns, for messages
+    rows: tuple[str, ...] | None = None  # names of a matrix's rows; public, as its shape is
+    kind: MatrixKind | None = None  # what the matrices are, where that is stated; public
     _started: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -165,7 +169,9 @@ def as_source(X: Any, name: str = "X") -> Source:
     An array or memory map ``(n, k, k)``, or ``(n, p, k, k)`` where a record is p
     matrices, CuPy's and torch's on a GPU too; a list of records, each in its own dtype;
     an iterator of blocks (read once); a function that returns such an iterator afresh;
-    a Dask array; a :class:`Source`, or a list of them.
+    a Dask array; a :class:`Source`, or a list of them; paths of files, and objects of
+    other libraries (:mod:`spdp.data.objects`). What needs to be told how it is read
+    goes through :func:`spdp.data.open_records`, and an error says so.
     """
     if isinstance(X, np.ndarray):  # as most are
         return _from_array(record_stack(X, name), name)
@@ -173,6 +179,11 @@ def as_source(X: Any, name: str = "X") -> Source:
         return X
     if is_dask(X):
         return _from_dask(X, name)
+    from spdp.data.objects import recognised  # it makes sources, too
+
+    found = recognised(X, name)
+    if found is not None:
+        return found
     if isinstance(X, Iterator):
         return _from_iterator(X, name)
     if callable(X):
@@ -192,6 +203,10 @@ def chain(parts: Sequence[Source]) -> Source:
             raise DataError(
                 f"{part.name} and {first.name} state different things of their records: persons, "
                 "labels, or whether they are voxels"
+            )
+        if part.rows != first.rows or part.kind != first.kind:
+            raise DataError(
+                f"{part.name} and {first.name} state different names of rows, or kinds of matrices"
             )
     counts = [part.n for part in parts]
     more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
@@ -255,10 +270,19 @@ def _from_array(A: NDArray[Any], name: str) -> Source:
     size = DEVICE_BYTES if device else None
     step = rows_per_block(shape[-1], A.itemsize, _parts(shape), size)
     options = {"device": device, "dtype": A.dtype, "memory": 0 if _mapped(A) else A.nbytes}
-    return _of_shape(_cut(A, step), shape, len(A), name, **options)
+    if not device:
+        options["advise"] = partial(_about, A)
+    return _of_shape(cut(A, step), shape, len(A), name, **options)
 
 
-def _cut(items: Any, step: int) -> Read:
+def _about(A: NDArray[Any], i: int) -> Advice:
+    """What may be wrong with record i of an array, where it is all zero."""
+    from spdp.data.voxels import background
+
+    return Advice() if A[i].any() else background(A)
+
+
+def cut(items: Any, step: int) -> Read:
     """A function that reads an array or a list in blocks of ``step`` records."""
     if len(items) <= step:
         return lambda: iter([items] if len(items) else [])
@@ -280,7 +304,7 @@ def _from_list(items: list[Any], name: str) -> Source:
         return chain([as_source(item, f"{name}[{i}]") for i, item in enumerate(items)])
     shape = shape_of_first(items, name)
     step = rows_per_block(shape[-1], parts=_parts(shape))
-    return _of_shape(_cut(items, step), shape, len(items), name)
+    return _of_shape(cut(items, step), shape, len(items), name)
 
 
 def _from_iterator(blocks: Iterator[Any], name: str) -> Source:

@@ -18,7 +18,7 @@ from spdp.data.source import Source
 from spdp.engines import store
 from spdp.engines.grouping import Persons, PersonStore, cells_of
 from spdp.engines.store import Task, VectorStore
-from spdp.errors import DataError, InvalidMatrixError, named
+from spdp.errors import DataError, InvalidMatrixError, ParameterError, named
 from spdp.kernels.arrays import Array, Ints
 from spdp.kernels.base import Region
 from spdp.ledger import Ledger
@@ -64,10 +64,15 @@ class Engine(ABC):
         """What to do with the blocks of a source.
 
         A source whose dtype the chart does not accept is an error, whatever
-        ``on_invalid`` is: the dtype as a whole is public.
+        ``on_invalid`` is: the dtype as a whole is public. So is what its matrices are,
+        where that is stated.
         """
         if source.dtype is not None:
             check_kind(source.dtype, chart.kinds, source.name)
+        if source.kind is not None and source.kind in chart.refuses:
+            raise ParameterError(
+                f"{source.name} holds {source.kind} matrices: {chart.refuses[source.kind]}"
+            )
         labels = None if classes is None else tuple(classes)
         told = self.kernels, on_invalid is OnInvalid.RAISE, labels, ranges, allow_none
         files = tuple(source.origins.items())
@@ -149,9 +154,9 @@ def invalid_record(
     source: Source, i: int, fault: store.Unusable, remedy: str = CENTRED
 ) -> InvalidMatrixError:
     """The error for record i: the file it is in, its place there, and what may help."""
-    text, ask, of = source.advise(i)
+    text, ask, instead, of = source.advise(i)
     name, place = of or (source.name, i)
-    advice = [fault.remedy] if fault.remedy else [text] if ask else [remedy, text]
+    advice = [fault.remedy] if fault.remedy else [text] if ask or instead else [remedy, text]
     message = "; ".join(filter(None, [f"{name}: matrix {place} {fault.why}", *advice]))
     return InvalidMatrixError(message, (i,), ask=() if fault.remedy else ask)
 

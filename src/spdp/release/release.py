@@ -94,6 +94,25 @@ class Release:
         self.__dict__["_values"] = {name: _frozen(array) for name, array in value.items()}
         self.__dict__["_plain"] = plain
         self.__dict__["_signature"] = signature
+        self.__dict__["_rows"] = None
+
+    @property
+    def row_names(self) -> tuple[str, ...] | None:
+        """Names of the matrices' rows, where the records had them.
+
+        *Assumed.* They are public, as the shape of matrices is. Pictures and pages show
+        them; neither the certificate nor a saved release holds them.
+        """
+        names: tuple[str, ...] | None = self.__dict__["_rows"]
+        return names
+
+    def with_row_names(self, names: Sequence[str] | None) -> "Release":
+        """The same release, with names of its matrices' rows."""
+        if names is None:
+            return self
+        named = Release(self.values, self.certificate, self.__dict__["_signature"])
+        named.__dict__["_rows"] = tuple(map(str, names))
+        return named
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a Release cannot be changed")
@@ -325,7 +344,7 @@ class Release:
             Where to draw: as many as there are pictures, or one, for the main picture.
             By default a new figure.
         names : sequence of str, optional
-            Names of the rows.
+            Names of the rows; by default those that the records had.
 
         Returns
         -------

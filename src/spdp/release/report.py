@@ -47,7 +47,8 @@ def panels(release: Release) -> list[Panel]:
 
 def plot(release: Release, axes: Any = None, names: Sequence[str] | None = None) -> Any:
     """Draw a release; see :meth:`spdp.Release.plot`."""
-    return paint(panels(release), axes, check_names(names, release.certificate["k"]))
+    rows = release.row_names if names is None else names
+    return paint(panels(release), axes, check_names(rows, release.certificate["k"]))
 
 
 def card_of(release: Release) -> str:
@@ -73,13 +74,14 @@ def html_report(
 ) -> str:
     """What a board reads, pictures, the error's law and the certificate.
 
-    ``names`` are those of the matrices' rows. ``entry`` is the entry of the ledger that
-    paid, as in its history, with the ledger's name and, if its state is to be shown,
-    ``balance``: the budget's ε and δ and what was spent. ``about`` says whose page it
-    is; like names and entry, it is taken as stated.
+    ``names`` are those of the matrices' rows, by default the records' own. ``entry`` is
+    the entry of the ledger that paid, as in its history, with the ledger's name and, if
+    its state is to be shown, ``balance``: the budget's ε and δ and what was spent.
+    ``about`` says whose page it is; like names and entry, it is taken as stated.
     """
     c, told = release.certificate, Summary(release.certificate)
-    rows, stated = check_names(names, c["k"]), About() if about is None else about
+    rows = check_names(release.row_names if names is None else names, c["k"])
+    stated = About() if about is None else about
     balance = None if entry is None else entry.get("balance")
     return render(
         "release.html.j2",

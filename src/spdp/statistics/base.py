@@ -281,7 +281,7 @@ class Statistic(Declaration):
         if options["ledger"] is not None:
             check_ledger(options["ledger"])
             records.engine.check_data(records.source, options["ledger"])
-        return self.answer(records, options)
+        return self.answer(records, options).with_row_names(records.source.rows)
 
     def answer(self, records: Any, options: Options) -> Release:
         """Settle from public numbers, pay, run and publish."""

@@ -40,8 +40,8 @@ class Options:
         Which array, where a file holds several.
     order : str, optional
         How an image orders the components of its tensors.
-    mask : Path, optional
-        Image of the voxels that count as records.
+    mask : Path or array, optional
+        Voxels that count as records, or an image of them.
     groups_column, label_column : str, optional
         Columns of a table that hold subject ids, and classes.
     entries : "full" or "upper", optional
@@ -52,7 +52,7 @@ class Options:
 
     key: str | None = None
     order: str | None = None
-    mask: Path | None = None
+    mask: Any = None
     groups_column: str | None = None
     label_column: str | None = None
     entries: str | None = None

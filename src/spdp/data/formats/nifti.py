@@ -12,24 +12,13 @@ from numpy.typing import NDArray
 
 from spdp.data.formats.base import Layout, Options, need, reading, real, unchanged
 from spdp.data.source import Advice, rows_per_block
-from spdp.errors import DataError, DataWarning, ParameterError, named, warn
+from spdp.data.voxels import MANY, TENSOR_ORDERS, check_order, components_of, mask_array, unordered
+from spdp.errors import DataError, DataWarning, named, warn
 
-# Where xx, xy, xz, yy, yz, zz stand among the six components of a tensor.
-TENSOR_ORDERS = {
-    "fsl": (0, 1, 2, 3, 4, 5),  # dtifit: xx xy xz yy yz zz
-    "nifti": (0, 1, 3, 2, 4, 5),  # lower triangle by rows: xx xy yy xz yz zz
-    "dipy": (0, 1, 3, 2, 4, 5),  # lower_triangular: the same
-    "mrtrix": (0, 3, 4, 1, 5, 2),  # dwi2tensor: xx yy zz xy xz yz
-}
 SYMMETRIC_MATRIX_INTENT = 1005
-
-# The matrix out of xx, xy, xz, yy, yz, zz.
-FULL = np.array([0, 1, 2, 1, 3, 4, 2, 4, 5])
 
 # A gzip stream is unpacked from its start for every piece, so pieces are large.
 BLOCKS_PER_GZIP_PIECE = 16
-
-MANY = 0.05  # share of zero voxels above which they are background, not a few bad ones
 
 
 @dataclass(frozen=True)
@@ -40,12 +29,12 @@ class Image(Layout):
     ----------
     components : tuple of int
         Where the nine entries of the matrix stand among the numbers of a voxel.
-    mask : Path or None
-        Image of the voxels that are records; all of them without one.
+    mask : Path, array or None
+        Voxels that are records, or an image of them; all of them without one.
     """
 
     components: tuple[int, ...] = ()
-    mask: Path | None = None
+    mask: Any = None
 
 
 def open(file: Path, options: Options) -> Image:
@@ -55,7 +44,8 @@ def open(file: Path, options: Options) -> Image:
     dtype = real(file, image.get_data_dtype())
     n = int(_voxels(image, options.mask, file).sum())
     if n == 0 and not options.grouped:
-        raise DataError(f"{options.mask or file}: selects no voxel")
+        by = options.mask if isinstance(options.mask, Path) else file
+        raise DataError(f"{by}: selects no voxel")
     packed = file.name.lower().endswith(".gz")
     unit = BLOCKS_PER_GZIP_PIECE * rows_per_block(3, dtype.itemsize) if packed else 1
     return Image(file, n, 3, dtype, unit=unit, components=components, mask=options.mask)
@@ -89,9 +79,7 @@ def advise(layout: Image) -> Advice:
 
 def _components(image: Any, file: Path, order: str | None) -> tuple[int, ...]:
     """Where the nine entries of the matrix stand among the numbers of a voxel."""
-    if order is not None and order not in TENSOR_ORDERS:
-        names = ", ".join(map(repr, TENSOR_ORDERS))
-        raise ParameterError(f"{named('order')} must be one of {names}, got {order!r}")
+    check_order(order)
     if image.shape[3:] == (3, 3):
         return tuple(range(9))
     if image.shape[3:] not in ((6,), (1, 6)):
@@ -100,8 +88,7 @@ def _components(image: Any, file: Path, order: str | None) -> tuple[int, ...]:
     says = int(image.header["intent_code"]) == SYMMETRIC_MATRIX_INTENT
     if order is None:
         if not says:
-            message = "does not say how it orders the tensor's components; say which of"
-            raise DataError(f"{file}: {message} nifti (or dipy), fsl or mrtrix it is", ask="order")
+            raise unordered(str(file))
         order = "nifti"
     if says and TENSOR_ORDERS[order] != TENSOR_ORDERS["nifti"]:
         warn(
@@ -109,14 +96,19 @@ def _components(image: Any, file: Path, order: str | None) -> tuple[int, ...]:
             f"{SYMMETRIC_MATRIX_INTENT}), but it is read in the order {order!r}",
             DataWarning,
         )
-    return tuple(np.array(TENSOR_ORDERS[order])[FULL].tolist())
+    return components_of(order)
 
 
-def _voxels(image: Any, mask: Path | None, file: Path) -> NDArray[np.bool_]:
+def _voxels(image: Any, mask: Any, file: Path) -> NDArray[np.bool_]:
     """Which voxels are records, as (z, x, y). Only the mask excludes background."""
     shape = image.shape[:3]
     if mask is None:
         return np.ones((shape[2], *shape[:2]), bool)
+    if not isinstance(mask, Path):
+        values = mask_array(mask)
+        if values.shape != shape:
+            raise DataError(f"{named('mask')} has shape {values.shape}, but {file} has {shape}")
+        return np.moveaxis(values, 2, 0)
     if not mask.exists():
         raise DataError(f"{mask}: no such file")
     with reading(mask):

@@ -17,7 +17,8 @@ QUICK := tests/test_contracts.py tests/test_errors.py tests/test_lattice.py test
   tests/cli/test_main.py tests/cli/test_commands.py
 
 # A file's tests stay in one process: what they share, such as a cluster, is made once.
-PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
+# One process more than there are processors: many tests wait for processes of their own.
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)") --dist loadfile
 
 .PHONY: demo check test lint audit flare labs lowest newest portable wheels bench docs docs-quick dist clean
 

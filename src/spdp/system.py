@@ -20,6 +20,7 @@ is truncated, and that is synced. macOS keeps what is synced in the drive's cach
 
 import errno
 import os
+import signal
 import socket
 import sys
 import uuid
@@ -84,6 +85,14 @@ def _start_by_psutil(pid: int) -> int | None:
         return None
 
 
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+# What a new process does first, so that SIGINT stops it: shells start background jobs
+# with SIGINT ignored, and children inherit that. Windows has no such thing.
+HEED_INTERRUPTS = None if WINDOWS else _heed_interrupts
+
 # --- names and files
 
 NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.EMLINK}
@@ -122,6 +131,39 @@ def sync(file: Path) -> None:
     """Return when a file's contents are on disk."""
     with file.open("r+b") as written:
         os.fsync(written.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in a folder durable; Windows has no way to."""
+    if WINDOWS:
+        return
+    where = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(where)
+    finally:
+        os.close(where)
+
+
+# Flags of os.open, where a system knows them: follow no link, let no child inherit,
+# write what is given; and wait for nobody, should the file be a pipe.
+SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+AT_ONCE: int = getattr(os, "O_NONBLOCK", 0)
+
+
+def lock_at_once(where: int) -> bool:
+    """Lock an open file until it is closed; False where another process has it."""
+    try:
+        if WINDOWS:
+            import msvcrt
+
+            msvcrt.locking(where, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+        else:
+            import fcntl
+
+            fcntl.flock(where, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def make_private(file: Path) -> None:

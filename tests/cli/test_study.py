@@ -163,6 +163,7 @@ def test_what_a_malicious_site_or_coordinator_hands_in_is_refused(
     assert not os.path.exists("published")
 
 
+@pytest.mark.audit
 def test_a_search_over_a_folder_of_processes_that_are_killed(consortium, run, tmp_path):
     """A site and the coordinator are killed, started again, and the study ends."""
     consortium("--method", "adaptive", n=900)

@@ -691,7 +691,7 @@ class Drawing(rounds.Asker):
         return total.view(np.int64)
 
 
-@pytest.mark.parametrize("sites", [3, 5])
+@pytest.mark.parametrize("sites", [3, pytest.param(5, marks=pytest.mark.audit)])
 def test_one_shot_errs_as_its_certificate_says_and_not_as_one_curator(tmp_path, sites):
     """600 runs of 6 coordinates: false alarm below 1e-6 on either side."""
     far, near = errors(600, sites, 300, tmp_path, "oneshot")

@@ -127,7 +127,7 @@ def test_power_of_the_difference():
         assert told.numbers["power"] == pytest.approx(found, abs=0.3)
 
 
-@pytest.mark.parametrize("effect", [None, 0.3])
+@pytest.mark.parametrize("effect", [None, pytest.param(0.3, marks=pytest.mark.audit)])
 def test_records_that_a_difference_needs_are_told(effect):
     options = {"k": K, "spread": SPREAD, "effect": effect, **PUBLIC}
     made = plan("difference", power=0.8, **options)

@@ -41,7 +41,10 @@ def test_a_command_that_succeeds_and_its_bundle(here):
     with zipfile.ZipFile(io.BytesIO(bundle(here / "published", RECIPE))) as packed:
         names = set(packed.namelist())
         wanted = {"mean.npy", "certificate.json", "report.html", "plan.yaml", "command.txt"}
-        assert names == wanted | {"release.py", "release.ipynb", "README.txt"}
+        assert names == wanted | {
+            *("release.py", "release.ipynb", "README.txt"),
+            *("deployment.yaml", "hazards.md", "dataset.jsonld", "CITATION.cff"),
+        }
         for name in ("mean.npy", "certificate.json", "report.html"):
             assert packed.read(name) == (here / "published" / name).read_bytes()
         plan = Recipe.read(packed.read("plan.yaml"))

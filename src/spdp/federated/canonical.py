@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from spdp.errors import DataError, reason
 from spdp.release.files import whole_file
+from spdp.system import AT_ONCE, SAFELY, sync_folder
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -161,7 +162,7 @@ def read(path: Path, most: int) -> bytes:
     A file that is longer is refused, and read no further.
     """
     try:
-        where = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        where = os.open(path, os.O_RDONLY | SAFELY | AT_ONCE)
         with os.fdopen(where, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise Refused(f"{path}: not a file")
@@ -190,12 +191,3 @@ def write(path: Path, data: bytes, force: bool = False, secret: bool = False) ->
         draft.touch(0o600 if secret else 0o644)
         draft.write_bytes(data)
     sync_folder(path.absolute().parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make names in a folder durable."""
-    where = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(where)
-    finally:
-        os.close(where)

@@ -24,7 +24,6 @@ mask with j occurs in its own answer and nowhere else. So whoever asks learns th
 over all honest sites of total and noise, or nothing.
 """
 
-import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -37,9 +36,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.errors import DataError
-from spdp.federated.canonical import Count, Hex32, Refused, decode, dumps, read_as, sync_folder
+from spdp.federated.canonical import Count, Hex32, Refused, decode, dumps, read_as
 from spdp.federated.identity import library
 from spdp.federated.study import KEM_TEXT, Card, Form, Seal, Study, agreed, sealed_by
+from spdp.system import SAFELY, lock_at_once, sync_folder
 
 Words = NDArray[np.uint64]
 MOST_BYTES = 1 << 20  # of a key file
@@ -167,12 +167,10 @@ class KeyFile:
     def locked(self) -> Iterator[None]:
         """Be the only process that uses the keys; another is an error, not a wait."""
         lock = self.path.with_name(f"{self.path.name}.lock")
-        where = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        where = os.open(lock, os.O_RDWR | os.O_CREAT | SAFELY, 0o600)
         try:
-            try:
-                fcntl.flock(where, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise DataError(f"{self.path}: another process uses these keys") from None
+            if not lock_at_once(where):
+                raise DataError(f"{self.path}: another process uses these keys")
             yield
         finally:
             os.close(where)
@@ -185,7 +183,7 @@ class KeyFile:
         """Write the keys, whole and on disk, in place of the former ones."""
         draft = self.path.with_name(f".{self.path.name}.draft")
         draft.unlink(missing_ok=True)
-        where = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        where = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFELY, 0o600)
         with os.fdopen(where, "wb") as file:
             file.write(dumps(keys))
             file.flush()

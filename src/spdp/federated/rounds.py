@@ -203,6 +203,9 @@ class Collected(Asker):
         return self.added(description, query, self.given)
 
 
+SITES = "sites"  # in certificates: each site draws, by a sampler of its own choice
+
+
 class StudyAccount(Account):
     """The coordinator's account: it prices as one curator's does, and asks sites.
 
@@ -216,6 +219,9 @@ class StudyAccount(Account):
         self.spread = sqrt(study.sites / study.honest)
         self.trust = Trust.of(study.digest.hex(), study.sites, terms.colluding)
         self._turned = 0
+
+    def _sampler(self) -> str:
+        return SITES
 
     def ask(
         self, query: accounts.Asked[T], store: Store, share: float = 1.0, subsampled: bool = False

@@ -50,6 +50,7 @@ from spdp.ledger.schema import Answered
 from spdp.ledger.studies import OVER, Studies
 from spdp.options import Adjacency
 from spdp.privacy.account import Account
+from spdp.system import SAFELY
 
 REFUSAL = b"spdp refused 1"
 OLDEST = timedelta(days=365)
@@ -163,7 +164,7 @@ class Site(AbstractContextManager["Site"]):
         """Write a line for this site alone."""
         if self._log is None:
             return
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | SAFELY
         with os.fdopen(os.open(self._log, flags, 0o600), "a", encoding="utf-8") as file:
             file.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {text!a}\n")
 

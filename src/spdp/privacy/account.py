@@ -259,7 +259,7 @@ class Account:
         self.before_payment: Callable[[int], None] | None = None  # may refuse, from n alone
         self.steps: list[Step] = []
         self._rng = None if random_state is None else np.random.default_rng(random_state)
-        self.sampler = noise.sampler(budget.noise, self._rng)
+        self.sampler = self._sampler()
         self.ledger, self._label = ledger, label
         self._entry: int | None = None
         self._unpaid = ledger is not None  # until its price is committed, once
@@ -268,6 +268,10 @@ class Account:
         self._total = _exact(self._whole, self._power) or 1
         self._spent = 0  # as `_exact` counts
         self.left = 1.0  # share of μ², or of ε, not yet spent
+
+    def _sampler(self) -> str:
+        """What draws the noise; a choice that cannot be had is an error here."""
+        return noise.sampler(self.budget.noise, self._rng)
 
     @property
     def mu(self) -> float:

@@ -60,6 +60,7 @@ MADE_WITH = ["numpy", "python", "sampler", "spdp"]
 # its version instead.
 SAMPLER = {
     "simulation": re.compile(r"simulation"),
+    "sites": re.compile(r"sites"),
     "laplace": re.compile(r"laplace-[0-9]{1,3}"),
     "gaussian": re.compile(r"strips-[0-9]{1,3}|opendp-" + VERSION.pattern),
 }
@@ -352,6 +353,7 @@ def _free(f: Facts) -> Iterator[Check]:
     ok = ok and all(VERSION.fullmatch(text) is not None for text in versions.values())
     yield Check("versions", ok, "of what made the release")
     noise = "simulation" if f.seed is not None else f.budget.noise.value
+    noise = "sites" if f.trust else noise
     fits = drawn is None or SAMPLER[noise].fullmatch(drawn) is not None
     yield Check("sampler", fits, "one that draws this noise")
     yield Check("created", WHEN.fullmatch(f.created) is not None, "a time, UTC")

@@ -13,6 +13,8 @@ from spdp.wizard.writing import AGAIN, notebook, script, shell
 README = """\
 {names} and certificate.json   the release: publish these
 report.html                    a page about it: publish it, too
+deployment.yaml, hazards.md,   what registries and boards ask, to be completed
+dataset.jsonld, CITATION.cff
 plan.yaml                      what was entered; `spdp run plan.yaml` asks for it again
 command.txt                    the same as one command
 release.py, release.ipynb      the same as a Python script, and as a notebook
@@ -37,6 +39,7 @@ def bundle(folder: str | Path, recipe: Recipe) -> bytes:
         "command.txt": f"# {AGAIN}\n{shell(again['command'])}\n",
         "release.py": script(again["script"]),
         "release.ipynb": notebook(again["notebook"]),
+        **disclosed(release),
         "README.txt": README.format(names=", ".join(arrays), again=AGAIN),
     }
     files |= {name: text.encode() for name, text in texts.items()}
@@ -45,6 +48,11 @@ def bundle(folder: str | Path, recipe: Recipe) -> bytes:
         for name, data in files.items():
             archive.writestr(name, data)
     return packed.getvalue()
+
+
+def disclosed(release: Release) -> dict[str, str]:
+    """What registries and boards ask of a private release; nothing of a simulation."""
+    return release.disclosure().texts if release.certificate["private"] else {}
 
 
 def _beside(recipe: Recipe, way: str) -> Recipe:

@@ -15,6 +15,8 @@ from pathlib import Path
 from signal import SIGINT
 from time import monotonic
 
+from spdp import system
+
 PROGRESS = "SPDP_PROGRESS"  # tells commands to write progress where there is no terminal
 CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 KEPT = 4000  # letters of the last messages
@@ -75,6 +77,7 @@ class Job:
             *(sys.executable, "-m", "spdp", *self.words),
             cwd=self.folder,
             env={**os.environ, PROGRESS: "1", "PYTHONIOENCODING": "utf-8", "COLUMNS": "120"},
+            preexec_fn=system.HEED_INTERRUPTS,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,

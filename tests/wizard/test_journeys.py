@@ -245,7 +245,9 @@ def test_eeg_with_persons_from_a_table(visit, tmp_path, width, scheme):
 @pytest.mark.parametrize(("width", "scheme"), LOOKS[1:4])
 def test_class_means(visit, tmp_path, width, scheme):
     v = visit("classes", width, scheme)
-    to_privacy(v, file="groups.npy", instrument="other", settings={"o_low": "0.5", "o_high": "2"})
+    to_privacy(
+        v, file="groups.npy", instrument="other", settings={"other_low": "0.5", "other_high": "2"}
+    )
     v.choose("statistic", "class-means")
     v.page.click("#step-statistic .between .strong")
     v.see("needs classes", "#problem_statistic")  # it stays until they are named
@@ -261,7 +263,12 @@ def test_class_means(visit, tmp_path, width, scheme):
 @pytest.mark.parametrize(("width", "scheme"), LOOKS[:3])
 def test_a_hopeless_release_is_foreseen_and_refused_at_no_cost(visit, tmp_path, width, scheme):
     v = visit("hopeless", width, scheme)
-    to_privacy(v, file="few.npy", instrument="signals", settings={"s_low": "0.5", "s_high": "50"})
+    to_privacy(
+        v,
+        file="few.npy",
+        instrument="signals",
+        settings={"signals_low": "0.5", "signals_high": "50"},
+    )
     v.next("privacy")
     v.choose("mode", "epsilon")
     v.fill(epsilon="0.5")
@@ -378,7 +385,9 @@ def test_a_release_can_be_cancelled_and_says_what_it_cost(visit, tmp_path):
     v.fill(file="slow.csv")
     v.pick("entries", "upper")
     v.choose("on_invalid", "center")
-    to_privacy(v, file="slow.csv", instrument="other", settings={"o_low": "0.5", "o_high": "2"})
+    to_privacy(
+        v, file="slow.csv", instrument="other", settings={"other_low": "0.5", "other_high": "2"}
+    )
     v.next("privacy")
     v.see("expect an")
     v.next("rehearsal")

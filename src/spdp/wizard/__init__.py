@@ -1,11 +1,12 @@
 """A wizard for those who do not program: a local page that leads to a release.
 
 ``recipe.py`` says what was entered, as one plain description that knows no page;
-``instruments.py`` what instruments can produce, and so the public domain;
+``instruments.py`` what is asked of instruments, and so the public domain;
 ``accuracy.py`` errors in the user's terms; ``forecast.py`` the predicted error, fast
 enough for a slider; ``writing.py`` the command line, the script and the notebook of a
 recipe; ``rehearsal.py`` a simulation of it; ``looking.py`` the public shape of a file;
 ``working.py`` a command that runs beside the page; ``bundle.py`` what is handed out.
+``spdp start`` asks in a terminal, from the same table of instruments.
 
 The page itself is a thin layer over these: ``page.py`` (what is asked), ``session.py``
 (what answers), ``entries.py``, ``predicting.py`` and ``releasing.py`` (its steps),

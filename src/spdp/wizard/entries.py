@@ -4,7 +4,7 @@ from typing import Any
 
 from shiny import Inputs
 
-from spdp.wizard.instruments import Connectomes, Diffusion, Images, Kind, Other, Signals
+from spdp.wizard.instruments import KINDS, Kind, Other
 
 
 def text(value: Any) -> str | None:
@@ -19,17 +19,12 @@ def number(value: Any, otherwise: float) -> float:
 
 def instrument_of(input: Inputs) -> Kind:
     """The instrument that is entered."""
-    kind = input.instrument()
-    if kind == "diffusion":
-        return Diffusion(input.d_unit())
-    if kind == "signals":
-        low, high = number(input.s_low(), 0.0), number(input.s_high(), 0.0)
-        return Signals(low, high, input.s_unit(), input.s_data())
-    if kind == "connectomes":
-        return Connectomes(number(input.c_shrinkage(), 0.0))
-    if kind == "images":
-        return Images(int(input.i_channels()), number(input.i_eta(), 0.0))
-    low, high = number(input.o_low(), 0.0), number(input.o_high(), 0.0)
-    bound = input.o_bound()
+    name = input.instrument()
+    kind = KINDS[name]
+    if kind is not Other:
+        asked = {q.name: q.value(input[f"{name}_{q.name}"]() or 0) for q in kind.questions}
+        return kind.answered(asked)
+    low, high = number(input.other_low(), 0.0), number(input.other_high(), 0.0)
+    bound = input.other_bound()
     value: Any = (low, high) if bound in ("eigenvalues", "trace") else high
-    return Other(**{bound: value, "distance": input.o_metric()})
+    return Other(**{bound: value, "distance": input.other_metric()})

@@ -12,8 +12,8 @@ from typing import Any
 from shiny import ui
 
 from spdp.options import OnInvalid
-from spdp.wizard.instruments import KINDS, Connectomes, Diffusion, Images, Other, Signals
-from spdp.wizard.recipe import Recipe, Whose
+from spdp.wizard.instruments import KINDS, Instrument, Other
+from spdp.wizard.recipe import WHOSE, Recipe
 
 STEPS = {
     "records": "Whose records",
@@ -24,14 +24,6 @@ STEPS = {
     "ledger": "Ledger",
     "release": "Release",
     "results": "Results",
-}
-WHOSE = {
-    Whose.RECORD: "Each matrix is another person’s",
-    Whose.COLUMN: "A column of the table says whose each record is",
-    Whose.IDS: "A file beside the data says whose each record is",
-    Whose.FILE: "Each file is one person’s, with all its records",
-    Whose.MANIFEST: "The file is a list of files and their persons",
-    Whose.VOXEL: "Single voxels are to be protected, not persons",
 }
 STATISTICS = {
     "mean": "Mean: the centre of all matrices.",
@@ -56,8 +48,6 @@ LEDGERS = {
     "choose": "They have a ledger already",
     "none": "No ledger: nobody keeps count of what was spent",
 }
-DIFFUSIVITIES = ("mm2/s", "um2/ms", "um2/s", "m2/s")
-VOLTAGES = ("V", "mV", "uV", "nV")
 LOW, HIGH = log10(0.02), log10(30.0)  # ends of ε's slider
 
 
@@ -220,10 +210,7 @@ def _records(recipe: Recipe, names: list[str]) -> list[Any]:
 
 def _instrument(recipe: Recipe) -> list[Any]:
     kind = recipe.instrument
-    own: Any = {type(kind): kind}
-    diffusion, signals = own.get(Diffusion, Diffusion()), own.get(Signals, Signals())
-    images, connectomes = own.get(Images, Images()), own.get(Connectomes, Connectomes())
-    other: Other = own.get(Other, Other(eigenvalues=(0.1, 10.0)))
+    other = kind if isinstance(kind, Other) else Other(eigenvalues=(0.1, 10.0))
     bound = next(
         (n for n in ("eigenvalues", "trace", "correlation", "radius") if getattr(other, n)),
         "eigenvalues",
@@ -231,49 +218,23 @@ def _instrument(recipe: Recipe) -> list[Any]:
     value = getattr(other, bound) or (0.1, 10.0)
     low, high = value if isinstance(value, tuple) else (0.1, value)
     titles = {name: made.title for name, made in KINDS.items()}
-    tag = next(name for name, made in KINDS.items() if made is type(kind))
+    tag = next(name for name, made in KINDS.items() if isinstance(kind, made))
     return [
         _soft(
             "The instrument says what a matrix can be at all. Every record is clipped to that "
             "public set, the domain, so that no single one can move the result far."
         ),
         ui.input_radio_buttons("instrument", "What measured them?", titles, selected=tag),
-        _some("diffusion", _select("d_unit", "Unit", _named(DIFFUSIVITIES), diffusion.unit)),
-        _some(
-            "signals",
-            ui.div(
-                ui.input_numeric("s_low", "Noise floor that was added", signals.low, min=0),
-                ui.input_numeric("s_high", "Largest amplitude (rms)", signals.high, min=0),
-                _select("s_unit", "Unit of these two", _named(VOLTAGES), signals.unit),
-                _select("s_data", "Unit of the signals", _named(VOLTAGES), signals.data_unit),
-                class_="row",
-            ),
-            _soft("From the data sheet and the artefact threshold, not from the data."),
-        ),
-        _some(
-            "connectomes",
-            ui.input_numeric(
-                "c_shrinkage",
-                "Shrinkage s: the matrices are (1 − s)·C + s·I",
-                connectomes.shrinkage,
-                min=0,
-                max=1,
-                step=0.05,
-            ),
-        ),
-        _some(
-            "images",
-            ui.div(
-                _select("i_channels", "Images", {"1": "gray", "3": "colour"}, str(images.channels)),
-                ui.input_numeric("i_eta", "Number added to the diagonal", images.eta, min=0),
-                class_="row",
-            ),
+        *(
+            _asked(name, kind if name == tag else made())
+            for name, made in KINDS.items()
+            if made is not Other
         ),
         _some(
             "other",
             ui.div(
                 _select(
-                    "o_bound",
+                    "other_bound",
                     "Public bound",
                     {
                         "eigenvalues": "eigenvalues between two limits",
@@ -283,10 +244,10 @@ def _instrument(recipe: Recipe) -> list[Any]:
                     },
                     bound,
                 ),
-                ui.input_numeric("o_low", "Lower limit", low),
-                ui.input_numeric("o_high", "Upper limit, shrinkage or radius", high),
+                ui.input_numeric("other_low", "Lower limit", low),
+                ui.input_numeric("other_high", "Upper limit, shrinkage or radius", high),
                 _select(
-                    "o_metric",
+                    "other_metric",
                     "Metric",
                     {
                         "logeuclid": "log-Euclidean",
@@ -300,6 +261,19 @@ def _instrument(recipe: Recipe) -> list[Any]:
         ),
         ui.output_ui("domain"),
     ]
+
+
+def _asked(name: str, kind: Instrument) -> Any:
+    """The questions of an instrument, with its own answers."""
+    fields = []
+    for asked in kind.questions:
+        field, shown = f"{name}_{asked.name}", asked.word(getattr(kind, asked.name))
+        fields.append(
+            _select(field, asked.text, _named(asked.choices), shown)
+            if asked.choices
+            else ui.input_numeric(field, asked.text, shown, min=0)
+        )
+    return _some(name, ui.div(*fields, class_="row"), _soft(kind.before) if kind.before else "")
 
 
 def _statistic(recipe: Recipe) -> list[Any]:

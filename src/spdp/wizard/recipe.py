@@ -33,6 +33,16 @@ class Whose(StrEnum):
     VOXEL = "voxel"  # single voxels are what is protected
 
 
+WHOSE = {
+    Whose.RECORD: "Each matrix is another person’s",
+    Whose.COLUMN: "A column of the table says whose each record is",
+    Whose.IDS: "A file beside the data says whose each record is",
+    Whose.FILE: "Each file is one person’s, with all its records",
+    Whose.MANIFEST: "The file is a list of files and their persons",
+    Whose.VOXEL: "Single voxels are to be protected, not persons",
+}
+
+
 class Step(StrEnum):
     """What is asked together; a problem names one of them."""
 

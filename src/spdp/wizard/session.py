@@ -16,6 +16,7 @@ from shiny import App, Inputs, Outputs, Session, reactive, render, ui
 
 from spdp.options import OnInvalid
 from spdp.wizard.entries import instrument_of, number, text
+from spdp.wizard.instruments import KINDS
 from spdp.wizard.page import CLASSIFIED, STEPS, page
 from spdp.wizard.predicting import predictions
 from spdp.wizard.recipe import Recipe, Step, Wanted, Whose
@@ -150,10 +151,7 @@ class Answers:
         async def _() -> None:
             whose, kind = input.whose(), input.instrument()
             made = await self.seen()
-            parts = {
-                f"some-{name}": name == kind
-                for name in ("diffusion", "signals", "connectomes", "images", "other")
-            }
+            parts = {f"some-{name}": name == kind for name in KINDS}
             parts |= {
                 "some-column": whose == Whose.COLUMN,
                 "some-ids": whose == Whose.IDS,

@@ -157,7 +157,7 @@ ANYWAY = [name for name in STATISTICS if name not in ("pca", "regression")]  # r
 
 
 @pytest.mark.parametrize("name", ANYWAY)
-@pytest.mark.parametrize("n", [4, 10])
+@pytest.mark.parametrize("n", [4, pytest.param(10, marks=pytest.mark.audit)])
 def test_anyway_page_and_card_begin_in_red(name, n, random_spd):
     with pytest.warns(UninformativeRelease):
         release = STATISTICS[name](random_spd(n, 3), **BUDGET, anyway=True)

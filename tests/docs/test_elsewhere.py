@@ -60,6 +60,10 @@ def agree(printed, release):
         assert [float(x) for x in numbers] == array.ravel().tolist()
 
 
+def speaks(*command):
+    return shutil.which(command[0]) and not subprocess.run(command, capture_output=True).returncode
+
+
 def run(program, script, folder):
     done = subprocess.run(
         [program, *script], cwd=folder, capture_output=True, text=True, timeout=120
@@ -70,8 +74,8 @@ def run(program, script, folder):
 
 @pytest.mark.parametrize("several", [False, True])
 def test_r_reads_a_release(tmp_path, several):
-    if shutil.which("Rscript") is None:
-        pytest.skip("R is not installed")
+    if not speaks("Rscript", "-e", "loadNamespace('jsonlite')"):
+        pytest.skip("R with its package jsonlite is not installed")
     release, (reader,) = published(tmp_path, several), code("r")
     (tmp_path / "read.R").write_text(reader + PRINT_R)
     agree(run("Rscript", ["read.R"], tmp_path), release)

@@ -96,6 +96,7 @@ def make_queries(rng, d):
         moments.SquaredNormSum("squared norms and count", plain, radius, COUNTED),
         moments.MomentSum("moments", frame, radius, C, "full", True, centers),
         moments.MomentSum("moments by class", frame, radius, C, "diagonal", False),
+        moments.MomentSum("traces by class", frame, radii, C, "trace", False),
         moments.MomentSum("sums by class", frame, radius, C),
         moments.MomentSum("moments in balls by class", frame, radii, C, "full", False),
         moments.ClassDistance("class distance", frame, centers, radius),
@@ -458,6 +459,8 @@ def _(query: moments.MomentSum, rows, found):
     squares = [part.T @ part for part in groups]
     if query.second == "diagonal":
         squares = [np.diagonal(square) for square in squares]
+    if query.second == "trace":
+        squares = [[np.trace(square)] for square in squares]
     if query.second == "none":
         assert found.second.size == 0
     else:

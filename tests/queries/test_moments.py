@@ -37,7 +37,7 @@ N = RECORD_NORM
 KINDS = [
     (classes, second, pooled)
     for classes in (1, 2, 5)
-    for second in ("none", "diagonal", "full")
+    for second in ("none", "trace", "diagonal", "full")
     for pooled in (True, False)
 ]
 
@@ -184,11 +184,13 @@ def by_hand(query, rows):
         q = [int(x) for x in row]
         p = [(1 if x >= 0 else -1) * round(abs(x) * query.factor / RECORD_NORM) for x in q]
         upper = [OFF_DIAGONAL * p[a] * p[b] for a in range(d) for b in range(a + 1, d)]
-        products = ([ON_DIAGONAL * x * x for x in p] + upper)[: query.products]
+        products = [ON_DIAGONAL * x * x for x in p] + upper
+        if query.second == "trace":
+            products = [sum(products[:d])]
         for place, values in ((own[c], [query.weight, *q]),):
             for j, x in enumerate(values):
                 place[j] += (1 if x >= 0 else -1) * (abs(x) * share // WHOLE)
-        for j, x in enumerate(products):
+        for j, x in enumerate(products[: query.products]):
             group = second[0 if query.pooled else c]
             group[j] += (1 if x >= 0 else -1) * (abs(x) * share // WHOLE)
     return [x for part in own for x in part] + [x for part in second for x in part]
@@ -350,6 +352,8 @@ def test_moments_are_those_of_the_records(classes, second, pooled):
         np.testing.assert_allclose(found.second, [G.T @ G for G in groups], atol=0.1)
     elif second == "diagonal":
         np.testing.assert_allclose(found.second, [(G * G).sum(axis=0) for G in groups], atol=0.1)
+    elif second == "trace":
+        np.testing.assert_allclose(found.second, [[(G * G).sum()] for G in groups], atol=0.1)
     else:
         assert found.second.size == 0
     assert found.sum_sd == pytest.approx(1e9 * 10 / RECORD_NORM)

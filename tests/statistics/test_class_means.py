@@ -11,7 +11,7 @@ from spdp.charts import chart_of
 from spdp.data import as_source
 from spdp.domain.base import Space
 from spdp.engines.store import ArrayStore
-from spdp.errors import DataError, InvalidMatrixError, ParameterError
+from spdp.errors import DataError, InvalidMatrixError, ParameterError, TooNoisy
 from spdp.geometry import distance_logeuclid, expm, invvecd, logm, vecd
 from spdp.kernels import kernels_for
 from spdp.privacy.account import Account
@@ -61,6 +61,21 @@ def test_releases_are_near_the_truth_and_verify(data, covariance, method):
     steps = release.certificate["steps"]
     assert steps[-1]["classes"] == [0, 1, 2]
     assert (len(steps) == 1) == (method == "oneshot")
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_a_covariance_that_noise_would_hide_is_not_asked_for(adjacency):
+    """n·μ < 2d for a number of records that is public, or was counted first."""
+    rng = np.random.default_rng(0)
+    X, y = expm(invvecd(0.02 * rng.standard_normal((400, 210)))), np.arange(400) % 2
+    options = OPTIONS | {"domain": Ball(3.0), "classes": [0, 1], "covariance": "full"}
+    options |= {"adjacency": adjacency, "anyway": True}
+    with pytest.warns(TooNoisy, match=r"noise hides the covariance of 210 coordinates"):
+        release = private_class_means(X, y, method="adaptive", **options)
+    assert release.values["covariance"].shape == (210,)
+    assert all(check.ok for check in release.verify())
+    few = options | {"epsilon": 20.0}
+    assert private_class_means(X, y, method="adaptive", **few).values["covariance"].ndim == 2
 
 
 def test_the_law_of_one_shot_holds_and_not_a_narrower_one(data):

@@ -131,6 +131,29 @@ def test_the_rule_that_withholds_is_planned():
     assert few.predictions[0].numbers["p-value given"] == 0.0
 
 
+def many_coordinates(shift, seed, n=2000, k=30):
+    """Two classes of matrices so large that noise hides their covariances: n·μ < 2d."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    Y = 0.05 * rng.standard_normal((n, k * (k + 1) // 2))
+    Y[:, 0] += shift * y
+    return matrices(Y), y
+
+
+def test_where_noise_hides_covariances_their_traces_keep_the_level_and_find_differences():
+    seen = {0.0: 0, 0.5: 0}
+    for shift in seen:
+        for s in range(40):
+            X, y = many_coordinates(shift, s)
+            release = private_difference(
+                X, y, classes=(0, 1), random_state=s, **BUDGET | {"domain": Ball(5.0)}
+            )
+            seen[shift] += release.values["p_value"] < 0.05
+        assert all(check.ok for check in release.verify())
+    assert seen[0.0] <= 7  # 2 are expected; more than 7 has a probability of 0.1 %
+    assert seen[0.5] >= 36
+
+
 def test_a_p_value_is_never_zero():
     """The law's tail underflows for classes that are far apart, but is positive."""
     for shift, shown in ((1.0, ": p < 2.2e-16, "), (0.0, ": p = ")):

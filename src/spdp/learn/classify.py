@@ -161,6 +161,7 @@ class PrivateTangentLDA(_ClassModel):
     means_ : array (C, d)
         The same means in the metric's coordinates.
     covariance_ : array (d, d)
+        Made of the released one, which may be its diagonal alone.
     counts_, priors_ : array (C,)
     coef_, intercept_ : arrays (C, d), (C,)
     release_, certificate_ : Release, dict
@@ -186,11 +187,16 @@ class PrivateTangentLDA(_ClassModel):
         self.means_ = self._means()
         d = self.means_.shape[1]
         W = release.values.get("covariance", np.ones(d))
-        self.covariance_ = np.diag(W) if W.ndim == 1 else W
-        self.coef_ = np.linalg.solve(self.covariance_, self.means_.T).T
+        self.coef_ = self.means_ / W if W.ndim == 1 else np.linalg.solve(W, self.means_.T).T
         self.intercept_ = -0.5 * np.einsum("ij,ij->i", self.coef_, self.means_)
         if choose(Covariance, self.covariance, "covariance") is not Covariance.NONE:
             self.intercept_ = self.intercept_ + np.log(self.priors_)
+
+    @property
+    def covariance_(self) -> Array:
+        d = self.means_.shape[1]
+        W = self.release_.values.get("covariance", np.ones(d))
+        return np.diag(W) if W.ndim == 1 else np.asarray(W)
 
     def decision_function(self, X: Any) -> Array:
         """Discriminants (n, C); for two classes the difference of the two, (n,)."""

@@ -9,7 +9,7 @@ diagonal is then 5/7 of that in one on it.
 A record y of class c, of a public list of C, in a frame whose centre may depend on c,
 becomes e_c ⊗ (w, v, b·S(vvᵀ)) for its vector v in the unit ball; S takes a symmetric
 matrix to its diagonal and √2 times its upper triangle. Second moments may also be
-added up over all classes.
+added up over all classes, or only their diagonal or their trace |v|² be asked for.
 
 *Lemma.* If w² + b² ≤ 1 and b² ≤ ½, two such vectors are at most 2 apart, as v and v'
 alone may be. In one class, with s = |v|, u = |v'| and t = v·v', their squared distance
@@ -18,7 +18,8 @@ there is at least 2 + b²(12s² − 4u²) ≥ 2 − 4b² ≥ 0. So it is largest
 where one vector is 0, and then at most 1 + b². At s = u = 1 it is
 2 − 2t + 2b²(1 − t²), falling in t for b² ≤ ½: at most 4. In two classes it is at most
 s² + u² + 2w² + b²(s⁴ + u⁴) ≤ 2 + 2w² + 2b² ≤ 4, pooled or not, for
-|vvᵀ − v'v'ᵀ|² = s⁴ + u⁴ − 2t².
+|vvᵀ − v'v'ᵀ|² = s⁴ + u⁴ − 2t². Diagonals are no farther apart than these matrices, nor
+are traces: (s² − u²)² ≤ s⁴ + u⁴ − 2t², as t² ≤ s²u².
 
 *On the lattice.* v is q/N, a lattice point over N = 2³⁰. Products are those of
 p = round(q·P'/N), whose norm is at most P' + √d/2 ≤ P; 5·p_i² and 7·p_i·p_j stand for
@@ -213,15 +214,15 @@ FACTOR_NORM = isqrt(isqrt(RECORD_NORM**2 // (2 * ON_DIAGONAL**2)))  # P: 50·P�
 # Rows multiplied at once: products are below 2²⁸, and their sums exact below 2⁵³.
 EXACT_ROWS, SHARED_ROWS = 1 << 14, 1 << 9
 
-SECOND = ("none", "diagonal", "full")
+SECOND = ("none", "trace", "diagonal", "full")
 
 
 class Moments(NamedTuple):
     """Sums by class that (noisy) totals stand for, in units of the frame, and sds.
 
-    ``second`` is (C, …) or, pooled, (1, …): matrices (d, d), or (d,) their diagonals;
-    of size 0 where none were asked. ``second_sd`` is the noise of a diagonal entry;
-    the noise of other entries is 5/7 of it.
+    ``second`` is (C, …) or, pooled, (1, …): matrices (d, d), their diagonals (d,) or
+    their traces (1,); of size 0 where none were asked. ``second_sd`` is the noise of a
+    diagonal entry, or of a trace; the noise of other entries is 5/7 of it.
     """
 
     counts: Array  # (C,)
@@ -264,7 +265,7 @@ class MomentSum(Query[Moments]):
         Of the ball, or of one for each class; for all of them if moments are pooled.
     classes : int
         Their number; rows carry labels 0 to classes − 1, or −1, unless it is 1.
-    second : "none", "diagonal" or "full"
+    second : "none", "trace", "diagonal" or "full"
         Second moments to add up.
     pooled : bool
         Whether second moments of all classes are added up together.
@@ -301,7 +302,7 @@ class MomentSum(Query[Moments]):
     @property
     def products(self) -> int:
         """Numbers in one set of second moments."""
-        return (0, self.d, self.d * (self.d + 1) // 2)[SECOND.index(self.second)]
+        return (0, 1, self.d, self.d * (self.d + 1) // 2)[SECOND.index(self.second)]
 
     @property
     def size(self) -> int:
@@ -347,15 +348,19 @@ class MomentSum(Query[Moments]):
 
     def _sums(self, p: Array) -> Ints:
         """Second moments of rows, weighted: sums of integers below 2⁵³, exact."""
-        if self.second == "diagonal":
-            return np.asarray(ON_DIAGONAL * np.einsum("ij,ij->j", p, p).astype(np.int64))
+        if self.second != "full":
+            squares = np.einsum("ij,ij->j", p, p).astype(np.int64)
+            return np.asarray(
+                ON_DIAGONAL * (squares if self.second == "diagonal" else squares.sum())
+            )
         return packed((p.T @ p).astype(np.int64))
 
     def _each(self, p: Array) -> Ints:
         """Second moments of each row, weighted."""
         squares = ON_DIAGONAL * (p * p).astype(np.int64)
-        if self.second == "diagonal":
-            return squares
+        if self.second != "full":
+            whole = self.second == "diagonal"
+            return squares if whole else squares.sum(axis=1, keepdims=True)
         i, j = np.triu_indices(self.d, 1)
         return np.hstack([squares, OFF_DIAGONAL * (p[:, i] * p[:, j]).astype(np.int64)])
 

@@ -41,7 +41,7 @@ from spdp.adaptive.steps import (
 from spdp.data.columns import label_of
 from spdp.error.bound import Bound, Count
 from spdp.error.class_means import clipped_bound, joint_bound, joint_law, least_count
-from spdp.errors import NotReleased, ParameterError, named
+from spdp.errors import NotReleased, ParameterError, TooNoisy, named
 from spdp.kernels.arrays import Array
 from spdp.kernels.base import RECORD_NORM
 from spdp.options import METHOD_HELP, Adjacency, Covariance, Method, positive_int
@@ -85,6 +85,18 @@ CLIPPED_MEANS = (
 CLASS_ORDER = "class centers;class distance;class deviation;(class shape;)?class tail;"
 SEEN_ABOVE = 2.0  # standard deviations by which a class that is seen exceeds the least count
 UNLIKELY = 7.0  # standard deviations of noise by which honest numbers do not disagree
+# Second moments off the diagonal are asked for from this n·μ/d on, where the noise of
+# all of them together is as large as an isotropic covariance; below, none is seen.
+SHAPE_FROM = 2.0
+SHAPE_UP_TO = 4096  # coordinates; beyond, one covariance takes gigabytes and minutes
+HIDDEN = (
+    "n·μ = {have:.4g} is less than {least:g}·d = {want:.4g}: noise hides the covariance of {d} "
+    "coordinates, of which variances alone are released"
+)
+TOO_LARGE = (
+    "the covariance of {d} coordinates has {entries:,} entries, too many to release: variances "
+    "alone are released"
+)
 
 
 def check_classes(classes: Sequence[Any]) -> list[Any]:
@@ -101,6 +113,11 @@ def check_classes(classes: Sequence[Any]) -> list[Any]:
     if len({label_of(name) for name in names}) < len(names):
         raise ParameterError(f"{named('classes')} names a class twice: {names}")
     return names
+
+
+def shape_seen(d: int, n: float, mu: float) -> bool:
+    """Whether second moments off the diagonal are asked for; by public numbers."""
+    return d <= SHAPE_UP_TO and n * mu >= SHAPE_FROM * d
 
 
 class ClassStatistic(Statistic):
@@ -181,19 +198,36 @@ class ClassMeans(ClassStatistic):
         return base.Settled(budget, Method(self.method))
 
     def run(self, context: Context) -> Outcome:
-        names, second = check_classes(self.classes), str(self.covariance)
+        names, records = check_classes(self.classes), context.records
+        search = context.settled.method == Method.ADAPTIVE
+        store = context.counted() if search else records.stream()
+        n = store.n if search else records.n if context.public else None
+        second, warning = self.second_moments(store.d, n, context.account.mu)
         asked = context.account, context.space, names, second
         with threadpool_limits(1, "blas"):  # threads only slow small matrices down
-            if context.settled.method == Method.ADAPTIVE:
-                store = context.counted()
-                found: FoundClasses = ClassSearch(store, *asked).run()
-            else:
-                store = context.records.stream()
-                found = whole_domain(store, *asked)
+            found: FoundClasses = (
+                ClassSearch(store, *asked).run() if search else whole_domain(store, *asked)
+            )
         numbers = {"counts": found.counts}
         if found.covariance is not None:
             numbers["covariance"] = found.covariance
-        return Outcome(store.n, {"means": found.means}, numbers, found.bound, found.clipped)
+        outcome = Outcome(store.n, {"means": found.means}, numbers, found.bound, found.clipped)
+        outcome.warning = warning
+        return outcome
+
+    def second_moments(
+        self, d: int, n: float | None, mu: float
+    ) -> tuple[str, tuple[str, type[Warning]] | None]:
+        """What is asked for, and a warning where it is less than what is wanted.
+
+        ``n`` is public or released; None where it is neither, before the only query.
+        """
+        if self.covariance != Covariance.FULL or shape_seen(d, np.inf if n is None else n, mu):
+            return str(self.covariance), None
+        if d > SHAPE_UP_TO:
+            return "diagonal", (TOO_LARGE.format(d=d, entries=d * d), TooNoisy)
+        facts = {"have": float(n or 0) * mu, "least": SHAPE_FROM, "want": SHAPE_FROM * d, "d": d}
+        return "diagonal", (HIDDEN.format(**facts), TooNoisy)
 
     @classmethod
     def planned(cls, asked: Any) -> "ClassMeans":
@@ -392,6 +426,8 @@ def private_class_means(
     covariance : "none", "diagonal" or "full"
         Second moments within the classes to release as well. In one shot they raise the
         noise of the counts by a factor of √2, and leave the noise of the sums as it is.
+        Where noise would hide all that is off the diagonal (n·μ < 2·d), or d > 4,096,
+        "full" releases the diagonal, and a warning says so.
     method : "auto", "oneshot" or "adaptive"
         One query over the whole domain, whose error has a bound; or a private search
         for the classes first (:mod:`spdp.adaptive.classes`), with a bound for means of

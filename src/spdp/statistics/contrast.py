@@ -33,12 +33,16 @@ largest ‖A_c‖/(n̂_c − E).
 are zero: that class means agree, records beyond the stated radii counted at that
 distance. Then T = Σ_r q_r·‖contrast r‖² has the mean Σ H_cc·tr V_c and nearly the
 variance 2·Σ H_cb²·tr V_c·V_b, for H = Aᵀ·diag(q)·A and V_c = Σ_c/n_c + noise; the
-traces are estimated from the released second moments, whose noise is known. The p-value
-is that of the scaled χ² with these two moments (Bai and Saranadasa 1996, for two
-classes). Its level is approximate: a normal limit, and two moments; a very small
-p-value is no more than an order of magnitude. The law's tail is positive everywhere:
-where it is smaller than the smallest normal double, that number is given, which is
-above it, and never 0.
+traces are estimated from the released second moments, whose noise is known. Where n·μ
+is below 2d that noise would hide the products, and beyond 4,096 coordinates d² numbers
+are hopeless: then tr Σ_c alone is asked for, and tr Σ_c·tr Σ_b, which is no smaller,
+stands for tr Σ_c·Σ_b. The variance is then too large, which errs on the safe side, and
+by little where the noise of the means outweighs their sampling, as it does below
+n·μ² = 4d. The p-value is that of the scaled χ² with these two moments (Bai and
+Saranadasa 1996, for two classes). Its level is approximate: a normal limit, and two
+moments; a very small p-value is no more than an order of magnitude. The law's tail is
+positive everywhere: where it is smaller than the smallest normal double, that number is
+given, which is above it, and never 0.
 
 *Withheld.* No p-value is given where the histogram of the smallest class does not stand
 out from its noise, so that unequal spreads would not be seen; nor where the bias that
@@ -73,6 +77,7 @@ from spdp.adaptive.steps import (
     Label,
     Length,
     Queries,
+    asked_of,
     ball_queries,
 )
 from spdp.data.columns import label_of
@@ -97,6 +102,7 @@ from spdp.statistics.class_means import (
     class_means,
     classes_option,
     seen_from,
+    shape_seen,
 )
 
 LEVEL = 0.05  # of a test, above which contrasts may be noise
@@ -295,7 +301,8 @@ class Contrast(ClassStatistic):
             look = account.ask(asked, store, BIAS_SHARE)
             bias = float(look.estimate.value[0]), look.estimate.sd
             look.note(ClassBiasStep, bias=bias[0], cap=cap)
-        query = MomentSum("class moments", search.frame, radii, len(names), "full", pooled=False)
+        second = second_moments(search.d, search.n, search.mu)
+        query = MomentSum("class moments", search.frame, radii, len(names), second, pooled=False)
         answer = account.ask(query, store)
         moments = answer.estimate
         counts = np.maximum(moments.counts, 1.0)
@@ -351,10 +358,12 @@ class Contrast(ClassStatistic):
     def queries(self, facts: Facts) -> Queries:
         center, classes = facts.space.region.center, len(facts.last.classes)
         frame, ones = Frame.plain(center), np.ones(classes)
+        assert facts.budget.mu is not None
+        second = second_moments(facts.d, asked_of(facts), facts.budget.mu)
         return ball_queries(facts.space) | {
             "class histogram": HistogramByClass("", frame, CLASS_EDGES, classes),
             "class clipping bias": ClassClippingBias("", center, ones, 1.0),
-            "class moments": MomentSum("", frame, ones, classes, "full", pooled=False),
+            "class moments": MomentSum("", frame, ones, classes, second, pooled=False),
         }
 
     def axes(self, facts: Facts) -> dict[str, int]:
@@ -502,6 +511,11 @@ class Contrast(ClassStatistic):
         return {self.contrasts: self.length(facts), "test": f"{self.verdict(facts)}, {law}"}
 
 
+def second_moments(d: int, n: float, mu: float) -> str:
+    """Which second moments are asked for: by public numbers, or a released n."""
+    return "full" if shape_seen(d, n, mu) else "trace"
+
+
 def column_norms(A: Array) -> Array:
     """‖A_c‖ of each class."""
     return np.asarray(np.linalg.norm(A, axis=0))
@@ -541,29 +555,45 @@ def class_bound(
     return Bound(noise, mean, sd, off, rounding, far, SURE_SHARE)
 
 
+def sampling_parts(
+    m: Moments, counts: Array, z: Array, noise: Array, H: Array
+) -> tuple[Array, float, float]:
+    """Traces of S_c = Σ_c/n_c, Σ H_cb²·tr S_c·S_b, and the noise of Σ H_cc·tr S_c.
+
+    Estimated without the bias that noise in the second moments brings. Where traces
+    alone were asked, that of a product is bounded by the product of the traces.
+    """
+    d, own = z.shape[1], np.diagonal(H)
+    unit = own**2 @ (m.second_sd / counts**2) ** 2  # variance of one entry of them
+    if m.second.ndim == 2:
+        inner = (z * z).sum(axis=1) - d * noise
+        traces = (m.second[:, 0] / counts - inner) / counts
+        seen = np.maximum(traces, 0.0)
+        return traces, float(seen @ H**2 @ seen), float(unit)
+    S = m.second / counts[:, None, None] - z[:, :, None] * z[:, None, :]
+    S[:, np.arange(d), np.arange(d)] += noise[:, None]
+    S /= counts[:, None, None]
+    spread = float(unit) * d * (1.0 + (d - 1) * OFF_NOISE**2)
+    flat = S.reshape(len(S), -1)
+    products = float((H**2 * (flat @ flat.T)).sum()) - spread
+    return np.einsum("cii->c", S), products, d * float(unit)
+
+
 def contrast_test(
     m: Moments, counts: Array, z: Array, A: Array, q: Array, balls: Balls
 ) -> ContrastTest:
-    """The scaled-χ² test that all contrasts are zero.
-
-    Traces of the sampling parts S_c = Σ_c/n_c and of their products are estimated
-    without the bias that noise in the second moments brings.
-    """
+    """The scaled-χ² test that all contrasts are zero."""
     (C, d), E = z.shape, A @ z
     noise = (m.sum_sd / counts) ** 2  # of a coordinate of each mean
-    inner = z[:, :, None] * z[:, None, :] - noise[:, None, None] * np.eye(d)
-    S = (m.second / counts[:, None, None] - inner) / counts[:, None, None]
     H = (A.T * q) @ A
-    unit, own = (m.second_sd / counts**2) ** 2, np.diagonal(H)
-    traces = np.einsum("cii->c", S)
+    own = np.diagonal(H)
+    traces, products, trace_variance = sampling_parts(m, counts, z, noise, H)
     trace = max(float(own @ traces), 0.0)
-    spread = float(own**2 @ unit) * d * (1.0 + (d - 1) * OFF_NOISE**2)
-    products = float(np.einsum("cb,cij,bij->", H**2, S, S)) - spread
     square = max(products, trace**2 / (d * min(len(A), C - 1)))
     counted = float(own @ ((m.count_sd / counts) ** 2 * (z**2).sum(axis=1)))
     mean = trace + d * float(own @ noise) + counted
     both = 2.0 * max(float(noise @ H**2 @ traces), 0.0) + d * float(noise @ H**2 @ noise)
-    variance = 2.0 * (square + both) + d * float(own**2 @ unit) + 2.0 * counted**2
+    variance = 2.0 * (square + both) + trace_variance + 2.0 * counted**2
     statistic = float(q @ (E * E).sum(axis=1))
     why = withheld(balls, H, mean)
     return ContrastTest.of(statistic, variance / (2.0 * mean), 2.0 * mean**2 / variance, why)

@@ -8,8 +8,14 @@ from pathlib import Path
 
 SOURCE = (
     "deb [arch={arch} signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] "
-    "http://deb.debian.org/debian {suite} main\n"
+    "{mirror} {suite} main\n"
 )
+
+
+def mirror() -> str:
+    """Where this system gets its own packages of Debian."""
+    asked = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Origin: Debian"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()[0]
 
 
 def unpacked(root: Path, arch: str, *packages: str, suite: str = "trixie") -> Path:
@@ -22,7 +28,7 @@ def unpacked(root: Path, arch: str, *packages: str, suite: str = "trixie") -> Pa
     for folder in ("lists/partial", "archives/partial", "etc/sources.list.d", "etc/preferences.d"):
         (state / folder).mkdir(parents=True, exist_ok=True)
     (state / "status").touch()
-    (state / "sources.list").write_text(SOURCE.format(arch=arch, suite=suite))
+    (state / "sources.list").write_text(SOURCE.format(arch=arch, suite=suite, mirror=mirror()))
     settings = {
         "APT::Architecture": arch,
         "APT::Architectures": arch,

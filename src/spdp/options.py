@@ -27,7 +27,7 @@ def remembered(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class Adjacency(StrEnum):
-    """Neighbouring datasets: a release must hide the difference between them."""
+    """Neighbouring datasets: a release must hardly tell which of two it is of."""
 
     REPLACE_ONE = "replace-one"  # same size, one record replaced: n is public
     ADD_REMOVE = "add-remove"  # one record more or less: n is protected too

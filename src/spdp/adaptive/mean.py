@@ -292,9 +292,9 @@ class MeanSearch:
         shrunk: Shrinkage | None = None,
     ) -> FoundMean:
         """A mean y, with the bounds on its error."""
-        s = self.search
-        y, count = s.inside(y), s.count(estimate.count.value, estimate.count.sd)
-        value, curvature = s.released(y, self.reach_of(step))
+        s, reach = self.search, self.reach_of(step)
+        count = s.count(estimate.count.value, estimate.count.sd)
+        value, curvature = s.released(s.inside(y), reach)
         far = s.domain_radius + float(np.linalg.norm(value - s.space.region.center))
         width = 1.0 if step.width is None else np.asarray(step.width)
         shift += count.shift(float(np.linalg.norm(width * estimate.value)), 2.0 * s.domain_radius)

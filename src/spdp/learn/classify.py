@@ -199,7 +199,7 @@ class PrivateTangentLDA(_ClassModel):
         return np.diag(W) if W.ndim == 1 else np.asarray(W)
 
     def decision_function(self, X: Any) -> Array:
-        """Discriminants (n, C); for two classes the difference of the two, (n,)."""
+        """Discriminants (n, C); for two classes the second less the first, (n,)."""
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 

@@ -48,6 +48,11 @@ class Frame:
         """Vectors less ``center``, as they are."""
         return Frame(center, _ones(len(center)))
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether lengths in it are those of vectors."""
+        return self.axes is None and bool((self.width == 1.0).all())
+
     def moved(self, center: Array) -> "Frame":
         """The same axes and units around another centre."""
         return Frame(center, self.width, self.axes)
@@ -406,7 +411,9 @@ class ClippingBias(Scaled):
             return np.asarray(whole(Z, origin, self.frame.width, self.radius, self._steps()))
         norms = self.frame.norms(rows.Y, kernels)
         clipped = np.flatnonzero(norms > self.radius)  # all others add nothing
-        rho = Frame.plain(self.frame.center).norms(rows.Y[clipped], kernels)
+        rho = norms[clipped]
+        if not self.frame.is_plain:
+            rho = Frame.plain(self.frame.center).norms(rows.Y[clipped], kernels)
         inside = rho * (self.radius / norms[clipped])
         sums = []
         for reach, weight, power, most in self._steps():

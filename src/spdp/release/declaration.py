@@ -91,6 +91,8 @@ class Declaration:
         What certificates, plans and the command line call it.
     title : str
         For a heading that goes on: "Private {title} of 3×3 matrices".
+    plain : str
+        What it is, for those who do not program; the wizard offers those that say it.
     bound_on : str
         What the bound is on, in words, where it is not the error that a plan shows.
     measured_from : str
@@ -127,6 +129,7 @@ class Declaration:
 
     name: ClassVar[str]
     title: ClassVar[str]
+    plain: ClassVar[str] = ""
     bound_on: ClassVar[str] = ""
     measured_from: ClassVar[str] = "this matrix"
     target: ClassVar[str]
@@ -152,6 +155,27 @@ class Declaration:
         """
         price, laplace = budget.mu or budget.epsilon, budget.noise is Noise.LAPLACE
         return informative_from(d, price, laplace, method in self.shrinks)
+
+    def known_uninformative(self, f: Facts) -> bool:
+        """Whether public numbers alone say that the domain's centre is about as good.
+
+        Where the number of records is private, where nothing bounds the records, or
+        where a search was offered a public reference, they do not.
+        """
+        if f.n is None or f.domain is None or not f.public:
+            return False
+        if f.searched and f.reference is not None:
+            return False
+        return f.n < self.informative_from(f.d, f.budget, f.method)
+
+    def free_distance(self, f: Facts) -> float | None:
+        """Largest distance of the domain's centre from any mean in the domain.
+
+        For several classes, the root of the sum of their squares.
+        """
+        if f.domain is None or not self.bounds_means:
+            return None
+        return sqrt(self.bounded_means(f)) * float(f.space.region.radius)
 
     # --- derived fields
 

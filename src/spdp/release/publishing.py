@@ -137,16 +137,6 @@ def _at_far_edge(c: Certificate, values: Values, vector: Array | None) -> bool:
     return sqrt(float(offset @ offset)) > FAR * region.radius
 
 
-def free_distance(f: Facts) -> float | None:
-    """Largest distance of the domain's centre from any mean in the domain.
-
-    For several classes, the root of the sum of their squares.
-    """
-    if f.domain is None or not f.declaration.bounds_means:
-        return None
-    return sqrt(f.declaration.bounded_means(f)) * float(f.space.region.radius)
-
-
 def uninformative(c: Certificate) -> str | None:
     """A warning if the domain's centre, which needs no data, is as good an estimate.
 
@@ -155,25 +145,12 @@ def uninformative(c: Certificate) -> str | None:
     bound = c.error_bound["95%"] if c.error_bound is not None else None
     if bound is None and c.error_bound_within is not None:
         bound = c.error_bound_within.at_95
-    radius = None if bound is None else free_distance(c)
+    radius = None if bound is None else c.declaration.free_distance(c)
     if bound is not None and radius is not None and bound >= radius:
         near = f"within {radius:.4g} of {c.declaration.any_mean}"
-    elif known_uninformative(c):
+    elif c.declaration.known_uninformative(c):
         near = "about as good, by public numbers alone"
     else:
         return None
     helps = f"More {counted(c.unit)} or a larger ε are needed (spdp plan)"
     return f"UNINFORMATIVE: the domain's centre, which needs no data, is {near}. {helps}"
-
-
-def known_uninformative(f: Facts) -> bool:
-    """Whether public numbers alone say so.
-
-    Where the number of records is private, where nothing bounds the records, or where
-    a search was offered a public reference, they do not.
-    """
-    if f.n is None or f.domain is None or not f.public:
-        return False
-    if f.searched and f.reference is not None:
-        return False
-    return bool(f.n < f.declaration.informative_from(f.d, f.budget, f.method))

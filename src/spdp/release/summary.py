@@ -15,7 +15,7 @@ from spdp.errors import ParameterError, named
 from spdp.options import counted
 from spdp.release.certificate import Certificate, Trust
 from spdp.release.declaration import Values
-from spdp.release.publishing import domain_mismatch, free_distance, uninformative
+from spdp.release.publishing import domain_mismatch, uninformative
 
 LARGEST_EXPONENT = 700.0  # beyond it, e^ε leaves float64
 
@@ -164,7 +164,7 @@ class Summary:
         own: str | None = self.declaration.meaning(self.c)
         if own is not None:
             return own
-        radius = free_distance(self.c)
+        radius = self.c.declaration.free_distance(self.c)
         if radius is None or self.c.error_bound is None or self.uninformative is not None:
             return ""
         share = self.c.error_bound["95%"] / radius

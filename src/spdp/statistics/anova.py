@@ -36,6 +36,7 @@ class Anova(Contrast):
 
     name: ClassVar = "anova"
     title: ClassVar = "analysis of variance"
+    plain: ClassVar = "Analysis of variance: a test whether the means of several classes differ."
     target: ClassVar = (
         "the effects, in the {distance} chart, of the classes of {units}, each clipped to the "
         "domain: the mean of each class less the mean of all, weighted by the released counts"

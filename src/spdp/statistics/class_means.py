@@ -155,6 +155,7 @@ class ClassMeans(ClassStatistic):
 
     name: ClassVar = "class-means"
     title: ClassVar = "means"
+    plain: ClassVar = "Class means: a mean, and the number of records, for each class."
     measured_from: ClassVar = "what was released"
     bound_on: ClassVar = " on all class means together"
     target: ClassVar = (

@@ -33,6 +33,7 @@ class Difference(Contrast):
 
     name: ClassVar = "difference"
     title: ClassVar = "difference of two class means"
+    plain: ClassVar = "Difference: the means of two classes, and a test whether they differ."
     target: ClassVar = (
         "the difference, in the {distance} chart, of the means of two classes of {units}, each "
         "clipped to the domain"

@@ -82,6 +82,7 @@ class Dispersion(ClippedMean):
 
     name: ClassVar = "dispersion"
     title: ClassVar = "mean and dispersion"
+    plain: ClassVar = "Dispersion: the mean, and how far records lie from it."
     target: ClassVar = ClippedMean.mean + ", and their dispersion"
     releases: ClassVar = {
         "mean": MATRIX,

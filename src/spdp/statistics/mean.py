@@ -93,6 +93,7 @@ class Mean(base.Statistic):
 
     name: ClassVar = "mean"
     title: ClassVar = "mean"
+    plain: ClassVar = "Mean: the centre of all matrices."
     target: ClassVar = "the {distance} Fréchet mean of {units}, each clipped to the domain"
     releases: ClassVar = {"mean": MATRIX}
     order: ClassVar = (

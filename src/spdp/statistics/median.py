@@ -70,6 +70,7 @@ class Median(Statistic):
 
     name: ClassVar = "median"
     title: ClassVar = "geometric median"
+    plain: ClassVar = "Median: a centre that a few unusual records hardly move."
     target: ClassVar = (
         "the geometric median, in the {distance} distance, of {units}, each clipped to the domain"
     )

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from msgspec import json
-from scipy.optimize import isotonic_regression
 
 from spdp.errors import ParameterError
 from spdp.kernels.arrays import Array
@@ -152,8 +151,9 @@ class Forecast:
         if not errors:
             return np.empty(0), np.empty(0)
         # more records, or a larger price, err less: what rises is chance
-        falling = isotonic_regression(np.log(np.maximum(errors, 1e-300)), increasing=False)
-        return np.array(grid), np.exp(falling.x)
+        logs = np.log(np.maximum(errors, 1e-300))
+        lower, upper = np.minimum.accumulate(logs), np.maximum.accumulate(logs[::-1])[::-1]
+        return np.array(grid), np.exp(0.5 * (lower + upper))
 
     @cached_property
     def _population(self) -> Any:

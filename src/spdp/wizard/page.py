@@ -12,6 +12,7 @@ from typing import Any
 from shiny import ui
 
 from spdp.options import OnInvalid
+from spdp.statistics import every
 from spdp.wizard.instruments import KINDS, Instrument, Other
 from spdp.wizard.recipe import WHOSE, Recipe
 
@@ -25,14 +26,6 @@ STEPS = {
     "release": "Release",
     "results": "Results",
 }
-STATISTICS = {
-    "mean": "Mean: the centre of all matrices.",
-    "class-means": "Class means: a mean, and the number of records, for each class.",
-    "difference": "Difference: the means of two classes, and a test whether they differ.",
-    "dispersion": "Dispersion: the mean, and how far records lie from it.",
-    "median": "Median: a centre that a few unusual records hardly move.",
-}
-CLASSIFIED = ("class-means", "difference")
 MODES = {
     "accuracy": "I say how accurate it must be, and ε follows",
     "epsilon": "I say ε, and the accuracy follows",
@@ -278,12 +271,11 @@ def _asked(name: str, kind: Instrument) -> Any:
 
 def _statistic(recipe: Recipe) -> list[Any]:
     classes = ", ".join(map(str, recipe.classes or ()))
-    chosen = recipe.statistic if recipe.statistic in STATISTICS else "mean"
+    offered = {statistic.name: statistic.plain for statistic in every() if statistic.plain}
+    chosen = recipe.statistic if recipe.statistic in offered else next(iter(offered))
     kept = [recipe.label_column] if recipe.label_column else []
     return [
-        ui.input_radio_buttons(
-            "statistic", "What is to be published?", STATISTICS, selected=chosen
-        ),
+        ui.input_radio_buttons("statistic", "What is to be published?", offered, selected=chosen),
         _some(
             "classes",
             ui.input_text("classes", "The classes, separated by commas", classes),

@@ -17,10 +17,11 @@ from shiny import App, Inputs, Outputs, Session, reactive, render, ui
 from spdp.options import OnInvalid
 from spdp.wizard.entries import instrument_of, number, text
 from spdp.wizard.instruments import KINDS
-from spdp.wizard.page import CLASSIFIED, STEPS, page
+from spdp.wizard.page import STEPS, page
 from spdp.wizard.predicting import predictions
 from spdp.wizard.recipe import Recipe, Step, Wanted, Whose
 from spdp.wizard.releasing import ledgers, rehearsals, releases
+from spdp.wizard.words import classified, domain_in_words
 from spdp.wizard.working import Job
 
 STATIC = Path(__file__).parent / "static"
@@ -77,7 +78,7 @@ class Answers:
             whose = Whose(input.whose())
             column = input.groups_column() if whose is Whose.COLUMN else None
             column = input.groups_name() if whose is Whose.IDS else column
-            classified = input.statistic() in CLASSIFIED
+            with_classes = classified(input.statistic())
             names = [c.strip() for c in str(input.classes() or "").split(",") if c.strip()]
             seen_image = whose is Whose.VOXEL or text(input.mask()) or text(input.order())
             return msgspec.structs.replace(
@@ -90,14 +91,14 @@ class Answers:
                 order=text(input.order()) if seen_image else None,
                 mask=text(input.mask()) if seen_image else None,
                 entries=text(input.entries()),
-                label_column=text(input.label_column()) if classified else None,
-                labels=text(input.labels()) if classified else None,
+                label_column=text(input.label_column()) if with_classes else None,
+                labels=text(input.labels()) if with_classes else None,
                 n=max(1, int(input.n() or 1)),
                 k=max(1, int(input.k() or 1)),
                 on_invalid=OnInvalid(input.on_invalid()),
                 instrument=instrument_of(input),
                 statistic=input.statistic(),
-                options=self._options(names if classified else []),
+                options=self._options(names if with_classes else []),
                 epsilon=number(input.epsilon(), 0.0),
                 delta=number(input.delta(), 0.0),
                 wanted=None,
@@ -158,7 +159,7 @@ class Answers:
                 "some-key": len(made.arrays) > 1,
                 "some-image": made.image,
                 "some-table": made.table,
-                "some-classes": input.statistic() in CLASSIFIED,
+                "some-classes": classified(input.statistic()),
                 "some-accuracy": input.mode() == "accuracy",
                 "some-epsilon": input.mode() == "epsilon",
                 "some-ledger": input.ledger_mode() != "none",
@@ -212,8 +213,6 @@ class Answers:
 
         @render.ui
         def domain() -> Any:
-            from spdp.wizard.words import domain_in_words
-
             made = self.entered()
             problem = made.problems().get(Step.INSTRUMENT)
             if problem is not None:
@@ -295,10 +294,6 @@ class Answers:
 
         problem.__name__ = f"problem_{name}"
         render.ui(problem)
-
-    # --- rehearsal
-
-    # --- release
 
 
 def placed(recipe: Recipe, folder: Path) -> Recipe:

@@ -14,6 +14,7 @@ from spdp.errors import DataError, LedgerError, ParameterError
 from spdp.ledger import Ledger
 from spdp.ledger.ledger import LedgerView
 from spdp.options import Adjacency, counted
+from spdp.release.declaration import MATRICES, MATRIX
 from spdp.release.summary import cautions
 from spdp.statistics import find
 from spdp.wizard.accuracy import TERMS, distance_for, in_term
@@ -25,7 +26,6 @@ from spdp.wizard.recipe import Recipe
 EPSILONS = np.geomspace(0.05, 20.0, 28)
 REACH, POINTS = 10.0, 21  # the other curve goes from n/10 to 10·n
 DISTANCE = "distance"
-MEASURED = ("mean", "means", "median")  # released matrices whose error is a distance
 
 
 @dataclass(frozen=True)
@@ -150,9 +150,15 @@ def odds(epsilon: float, unit: str) -> str:
 
 def terms_of(instrument: Instrument, statistic: str) -> dict[str, str]:
     """The terms in which an error of a statistic may be wanted, with their titles."""
-    measured = next(iter(find(statistic).releases)) in MEASURED
+    first = next(iter(find(statistic).releases.values()))
+    measured = first in (MATRIX, MATRICES)  # their error is a distance
     names = instrument.terms if measured else (DISTANCE,)
     return {name: TERMS[name].title for name in names}
+
+
+def classified(statistic: str) -> bool:
+    """Whether a statistic is one of classes."""
+    return "label" in find(statistic).columns
 
 
 def start_of(term: str) -> float:

@@ -14,7 +14,7 @@ SOURCE = (
 
 def mirror() -> str:
     """Where this system gets its own packages of Debian."""
-    asked = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Origin: Debian"]
+    asked = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Label: Debian"]
     return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()[0]
 
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from spdp.privacy import laplace_mixture, noise, strips
+from spdp.privacy import discrete_gaussian, discrete_gaussian_numpy, laplace_mixture, noise
 from spdp.privacy.exact_laplace import laplace_vector
 
 SCALES = {"4": 4.0, "100": 100.0, "2³⁰": 2.0**30 + 1, "2⁵⁰": 2.0**50}
@@ -35,18 +35,19 @@ def zeros(d):
 
 
 def anew(d, scale):
-    strips.kept_table.cache_clear()
-    strips.gaussian(zeros(d), scale)
+    discrete_gaussian.kept_table.cache_clear()
+    discrete_gaussian.gaussian(zeros(d), scale)
 
 
 def gaussian():
     theirs = find_spec("opendp") is not None
     print("| scale | strips, ns a number | NumPy | OpenDP | OpenDP over strips |")
     print("|---|---|---|---|---|")
+    draw = discrete_gaussian.gaussian
     for name, scale in SCALES.items():
-        ours = best(lambda s=scale: strips.gaussian(zeros(100_000), s)) / 100
-        table = strips.strips_numpy.Table.of(scale)
-        plain = best(lambda s=scale, t=table: strips.gaussian(zeros(100_000), s, table=t)) / 100
+        table = discrete_gaussian_numpy.Table.of(scale)
+        ours = best(lambda s=scale: draw(zeros(100_000), s)) / 100
+        plain = best(lambda s=scale, t=table: draw(zeros(100_000), s, table=t)) / 100
         other = (
             best(lambda s=scale: noise._opendp_gaussian(s)(zeros(2000)), 1, 5) / 2 if theirs else 0
         )
@@ -57,7 +58,7 @@ def gaussian():
     scale = SCALES["2³⁰"]
     for d in (1, 6, 100, 1000, 2080):
         repeat = max(1, 4000 // d)
-        known = best(lambda d=d: strips.gaussian(zeros(d), scale), repeat)
+        known = best(lambda d=d: discrete_gaussian.gaussian(zeros(d), scale), repeat)
         made = best(lambda d=d: anew(d, scale), repeat)
         other = best(lambda d=d: noise._opendp_gaussian(scale)(zeros(d)), 1, 5) if theirs else 0
         print(f"| d = {d} | {known:.1f} | {made:.1f} | {other:,.0f} |")

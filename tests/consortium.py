@@ -15,9 +15,9 @@ from spdp.federated.canonical import digest_of
 from spdp.federated.drafting import rostered, terms_of
 from spdp.federated.identity import Identity
 from spdp.federated.masks import KeyFile
+from spdp.federated.messages import described, transcript
 from spdp.federated.rounds import Coordinator
 from spdp.federated.site import Site
-from spdp.federated.speech import described, transcript
 from spdp.federated.study import sealed_by
 from spdp.queries.sums import Frame, VectorSum, whole_domain_sum
 

@@ -1,7 +1,8 @@
 """The sampler by strips once more, slow and plain, in integers and fractions alone.
 
-It has no doubles, no balls and no code of :mod:`spdp.privacy.strips`. A table is taken
-as it is: :func:`check` proves of it, in exact arithmetic, all that the law rests on.
+It has no doubles, no balls and no code of :mod:`spdp.privacy.discrete_gaussian`. A
+table is taken as it is: :func:`check` proves of it, in exact arithmetic, all that the
+law rests on.
 """
 
 from fractions import Fraction

@@ -6,7 +6,7 @@ import random
 import numpy as np
 from exact_strips import draw, level
 
-from spdp.privacy import strips as shipped
+from spdp.privacy import discrete_gaussian as shipped
 
 
 class Stream:

@@ -16,6 +16,10 @@ curator before any noise is drawn. (2) S = Σ q is exact in int64 (at most 2³²
 |S| ≤ 2⁶²): independent of order, blocks and threads.
 
 *Assumed.* The domain and the size of the matrices are public.
+
+The code that rounds a record is its chart's ``encode`` (:mod:`spdp.charts.base`), in
+the kernels (:mod:`spdp.kernels.reference`, and in C++ ``kernels/native``); this module
+is the way to it for users and tests.
 """
 
 from typing import Any

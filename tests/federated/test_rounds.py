@@ -19,8 +19,8 @@ from spdp.federated import checks, closing, identity, rounds
 from spdp.federated.canonical import Refused, digest_of, dumps, encode
 from spdp.federated.checks import check_published
 from spdp.federated.folder import Folder, put
+from spdp.federated.messages import most_bytes, spoken
 from spdp.federated.rounds import Collected, FarStore, StudyAccount, released
-from spdp.federated.speech import most_bytes, spoken
 from spdp.federated.transcript import (
     ANSWERS,
     CLOSES,

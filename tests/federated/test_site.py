@@ -27,9 +27,9 @@ from spdp.federated.canonical import (
     undouble,
 )
 from spdp.federated.drafting import seal_of
+from spdp.federated.messages import Description, only_round, transcript, understood
 from spdp.federated.rounds import released, sum_of
 from spdp.federated.site import REFUSAL, Ended
-from spdp.federated.speech import Description, only_round, transcript, understood
 from spdp.ledger.studies import Studies
 from spdp.privacy import account as accounts
 from spdp.privacy.account import share_scale
@@ -327,7 +327,7 @@ def queries(asking):
 
 def test_every_query_of_the_list_is_answered_with_its_length(asking, adaptive, opened):
     sites, found = opened(adaptive), list(queries(asking))
-    from spdp.federated.speech import KINDS
+    from spdp.federated.messages import KINDS
 
     assert {type(query).__name__ for query in found} == set(KINDS)
     for query in found:

@@ -432,7 +432,7 @@ def test_wrong_arguments_do_not_crash(dtype, rows, message):
 @pytest.mark.parametrize("name", ["logeuclid", "logchol"])
 @pytest.mark.parametrize("instructions", SETS)
 def test_codes_added_in_one_go_are_the_codes(random_spd, threads, instructions, name):
-    """Codes added to rows as they are made, on several threads, -1 being no row."""
+    """Statuses added to rows as they are made, on several threads, -1 being no row."""
     X = random_spd(5001, 3)
     X[17], X[4000] = np.nan, -np.eye(3)
     chart = CHARTS[name]

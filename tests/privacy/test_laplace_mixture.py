@@ -18,7 +18,7 @@ from mpmath import mp, mpf
 from scipy import stats
 from scipy.integrate import quad
 
-from spdp.privacy import strips
+from spdp.privacy import discrete_gaussian
 from spdp.privacy.exact_laplace import laplace_vector
 from spdp.privacy.laplace_mixture import SHARP_FROM, _odds, _variance, gamma_level, laplace
 from spdp.privacy.laplace_mixture import nearest_root as root_of
@@ -129,7 +129,7 @@ def test_coordinates_are_those_of_the_exact_reference(d):
         drawn = laplace(np.zeros(d, np.int64), LARGE, source)
         v, _ = _variance(d, LARGE, again := Source((seed, "whole")))
         near, words, digits = root_of(v), again(), again()
-        table = strips.make_table(near)
+        table = discrete_gaussian.make_table(near)
         size = (d + d // 16 + 4) * 8 * (2 if table.width > 31 else 1)
         blocks = [np.frombuffer(words(size), "<u8").tolist() for _ in range(3)]
         rest = iter(np.frombuffer(digits(800), "<u8").tolist())

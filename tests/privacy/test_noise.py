@@ -20,7 +20,7 @@ from scipy import stats
 from spdp import Ball, Ledger, kernels, private_mean
 from spdp.errors import DataError, ParameterError
 from spdp.options import Noise
-from spdp.privacy import noise, strips
+from spdp.privacy import discrete_gaussian, noise
 
 CHANCE = 1e-8
 WRONG = [0.97, 1.03]
@@ -149,7 +149,7 @@ def test_opendp_draws_where_it_is_chosen_and_the_certificate_says_so(choose, ran
     pytest.importorskip("opendp")
     X = random_spd(60, 2)
     choose("strips")
-    assert private_mean(X, **BUDGET).certificate["versions"]["sampler"] == strips.NAME
+    assert private_mean(X, **BUDGET).certificate["versions"]["sampler"] == discrete_gaussian.NAME
     choose("opendp")
     release = private_mean(X, **BUDGET)
     assert release.certificate["versions"]["sampler"] == f"opendp-{version('opendp')}"
@@ -209,7 +209,9 @@ def test_only_the_sampler_calls_the_compiled_one():
     """The import contract does not see compiled modules."""
     package = Path(noise.__file__).parents[1]
     callers = [file for file in package.rglob("*.py") if "draw_gaussian" in file.read_text("utf-8")]
-    assert [file.relative_to(package).as_posix() for file in callers] == ["privacy/strips.py"]
+    assert [file.relative_to(package).as_posix() for file in callers] == [
+        "privacy/discrete_gaussian.py"
+    ]
 
 
 # --- entropy, threads, forks
@@ -254,12 +256,12 @@ def test_forked_processes_share_no_word():
 
 
 def test_the_numpy_sampler_has_the_law(monkeypatch):
-    monkeypatch.setattr(strips, "native", lambda: None)
-    strips.kept_table.cache_clear()
+    monkeypatch.setattr(discrete_gaussian, "native", lambda: None)
+    discrete_gaussian.kept_table.cache_clear()
     try:
         has_the_law(7.3, 200_000)
     finally:
-        strips.kept_table.cache_clear()
+        discrete_gaussian.kept_table.cache_clear()
 
 
 def test_without_native_entropy_words_come_from_python(monkeypatch):
@@ -272,13 +274,13 @@ def test_without_native_entropy_words_come_from_python(monkeypatch):
         draw_gaussian = staticmethod(_native.draw_gaussian)
         StripTable = _native.StripTable
 
-    monkeypatch.setattr(strips, "native", lambda: Elsewhere)
+    monkeypatch.setattr(discrete_gaussian, "native", lambda: Elsewhere)
     has_the_law(7.3, 200_000)
 
 
 def test_words_of_the_wrong_size_are_refused():
     with pytest.raises(ValueError):
-        strips.gaussian(zeros(5), 10.0, read=lambda count: b"\0" * (count - 1))
+        discrete_gaussian.gaussian(zeros(5), 10.0, read=lambda count: b"\0" * (count - 1))
 
 
 # --- ends and edges
@@ -290,10 +292,10 @@ def test_a_seed_is_a_simulation(law):
 
 
 def test_it_saturates_at_the_ends_of_the_integers():
-    ends = np.array([strips.MOST, -strips.MOST] * 40)
+    ends = np.array([discrete_gaussian.MOST, -discrete_gaussian.MOST] * 40)
     drawn = noise.gaussian(ends, 1e4, None)
     assert (np.sign(drawn) == np.sign(ends)).all()
-    assert (np.abs(drawn.astype(float)) > strips.MOST - 20 * 1e4).all()
+    assert (np.abs(drawn.astype(float)) > discrete_gaussian.MOST - 20 * 1e4).all()
 
 
 def test_an_empty_total_has_no_noise():

@@ -8,7 +8,7 @@ r"""Adaptive clipping for class means: a private search, then moments by class.
 4. *class shape*, where full second moments stand out from noise: moments around the
    class centres in a small ball in those units, for better centres and principal axes;
 5. *class tail*: a histogram of distances; the radius balances noise against clipping
-   (:mod:`.radius`);
+   (:mod:`.clipping_radius`);
 6. *moments*: counts, sums and second moments, with the rest of the budget. Units along
    the axes are the deviations where a covariance is wanted, their roots otherwise.
 
@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.adaptive import steps
-from spdp.adaptive.radius import Tail, tail_edges
+from spdp.adaptive.clipping_radius import Tail, tail_edges
 from spdp.adaptive.search import Search
 from spdp.adaptive.shrinkage import axis_frame, deviations, floored, shrink, shrunk_covariance
 from spdp.adaptive.steps import Kinds, Numbers, Queries, most_records

@@ -10,7 +10,8 @@ R^d, so a few cheap private queries find their centre, dispersion and shape:
 - *shape*: mean absolute deviations per coordinate, then the correlation matrix in those
   units, give principal axes and a unit along each (:mod:`.shrinkage`);
 - *center*: one more mean in that shape, as clipping toward a poor centre is biased;
-- *tail*: a histogram of distances, from which a radius is chosen (:mod:`.radius`);
+- *tail*: a histogram of distances, by which a radius is chosen
+  (:mod:`.clipping_radius`);
 - *clipping bias*: the mean distance by which the chosen ellipsoid clips.
 
 Statistics compose these steps (:mod:`.mean` those of a mean). All choices are functions
@@ -26,7 +27,7 @@ from typing import TypeVar
 import numpy as np
 
 from spdp.adaptive import steps
-from spdp.adaptive.radius import Tail, tail_edges
+from spdp.adaptive.clipping_radius import Tail, tail_edges
 from spdp.adaptive.shrinkage import axis_frame, deviations, principal_frame, shrink, shrink_best
 from spdp.adaptive.tuning import PURE_TUNING, TUNING, Share, Tuning
 from spdp.domain.base import Space
@@ -156,7 +157,7 @@ class Search:
         """A vector as certificates state it, seen from the chart's own point."""
         return self.original(y)
 
-    # --- in a curved metric (:mod:`.moving`) the chart moves; here it does not
+    # --- in a curved metric (:mod:`.affine_invariant`) the chart moves; not here
 
     def base_point(self) -> Array | None:
         """The point from which records are seen, if it is not the chart's own."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spdp.charts.spectra import largest_eigenvalue
 from spdp.data.batching import REAL
 from spdp.kernels import kernels_for
-from spdp.kernels.arrays import Array, Codes, Ints, to_device_of, to_host
+from spdp.kernels.arrays import Array, Ints, Statuses, to_device_of, to_host
 from spdp.kernels.base import Kernels, Region, code_adder, own_kernels
 from spdp.kernels.vecd import dimension, size_of
 from spdp.options import MatrixKind
@@ -73,10 +73,10 @@ class Chart(ABC):
         return size_of(d)
 
     @abstractmethod
-    def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Codes]:
+    def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Statuses]:
         """Vectors (m, d) of a stack, each from its matrix alone, and their status."""
 
-    def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
+    def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Statuses]:
         """Vectors (m, d) of a stack, in the region up to rounding, and their status.
 
         An invalid matrix becomes the region's centre.
@@ -177,7 +177,7 @@ class Chart(ABC):
         rest[..., :k] = 0.0
         return [Component(trace, 1), Component(diagonal, k - 1), Component(rest, d - k)]
 
-    def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
+    def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Statuses]:
         """Lattice points of a stack in a region."""
         own = own_kernels(kernels, self.key)
         if own is not None:
@@ -185,7 +185,9 @@ class Chart(ABC):
         Y, status = self.vectors(X, region, kernels)
         return kernels.encode_vectors(Y, region.center, region.radius), status
 
-    def lattice_sum(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
+    def lattice_sum(
+        self, X: NDArray[Any], region: Region, kernels: Kernels
+    ) -> tuple[Ints, Statuses]:
         """Sum of :meth:`encode`."""
         own = own_kernels(kernels, self.key)
         if own is not None:
@@ -195,7 +197,7 @@ class Chart(ABC):
 
     def add_codes(
         self, X: NDArray[Any], region: Region, kernels: Kernels, rows: NDArray[np.intp], out: Ints
-    ) -> Codes:
+    ) -> Statuses:
         """Add :meth:`encode` of record i to row rows[i] of ``out``; -1 adds nowhere."""
         adder = code_adder(kernels, self.key)
         if adder is not None:
@@ -206,7 +208,7 @@ class Chart(ABC):
         return status
 
 
-def at_center(Y: Array, status: Codes, region: Region) -> Array:
+def at_center(Y: Array, status: Statuses, region: Region) -> Array:
     """``Y`` with invalid records moved to the region's centre, in place."""
     if len(status) and status.max():
         Y[np.flatnonzero(status)] = to_device_of(region.center, Y)

@@ -24,7 +24,7 @@ from spdp.charts.base import Chart, Component
 from spdp.charts.logeuclid import LogEuclidean, clamped
 from spdp.data.batching import NUMBERS, matrix_stack
 from spdp.geometry.factors import doubled, hermitian_logm
-from spdp.kernels.arrays import Array, Codes, Ints
+from spdp.kernels.arrays import Array, Ints, Statuses
 from spdp.kernels.base import Kernels, Region
 from spdp.kernels.vecd import SQRT2, compose, dimension, invvecd, upper_triangle, vecd
 
@@ -65,14 +65,16 @@ class Hermitian(LogEuclidean):
 
     def log_vectors(
         self, X: NDArray[Any], low: float, high: float, kernels: Kernels
-    ) -> tuple[Array, Codes]:
+    ) -> tuple[Array, Statuses]:
         Y, status = kernels.log_vectors(doubled(X), low, high)
         return np.take(Y, _places(X.shape[-1]), axis=1), status
 
-    def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
+    def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Statuses]:
         return Chart.encode(self, X, region, kernels)
 
-    def lattice_sum(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
+    def lattice_sum(
+        self, X: NDArray[Any], region: Region, kernels: Kernels
+    ) -> tuple[Ints, Statuses]:
         return Chart.lattice_sum(self, X, region, kernels)
 
     def matrices(self, v: Array) -> Any:

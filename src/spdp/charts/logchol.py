@@ -23,7 +23,7 @@ from spdp.charts.base import Chart
 from spdp.charts.spectra import largest_eigenvalue, trace_ball
 from spdp.geometry import log_cholesky
 from spdp.geometry.factors import factor_of, square, vector_of
-from spdp.kernels.arrays import Array, Codes
+from spdp.kernels.arrays import Array, Statuses
 from spdp.kernels.base import Kernels, Region, Status, rank_tolerance, rounding, working_dtype
 from spdp.kernels.reference import LN2, blocks, prepare
 from spdp.kernels.vecd import dimension, size_of
@@ -39,7 +39,7 @@ class LogCholesky(Chart):
     distance = "log-Cholesky"
     log_diagonal = True  # of the factor
 
-    def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Codes]:
+    def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Statuses]:
         m, k = X.shape[:2]
         Y, status = np.empty((m, dimension(k))), np.empty(m, np.uint8)
         for s in blocks(m, k):
@@ -112,7 +112,7 @@ class LogCholesky(Chart):
         return -(k + 0.25 * k * (k - 1)) * log(2.0) - logs @ np.arange(k + 1.0, 1.0, -1.0)
 
 
-def factor_vectors(X: NDArray[Any]) -> tuple[Array, Codes]:
+def factor_vectors(X: NDArray[Any]) -> tuple[Array, Statuses]:
     """Vectors and status of one block: the readable kernel.
 
     A pivot that is zero up to the rounding of the stored entries counts as their eps

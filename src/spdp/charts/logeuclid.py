@@ -11,7 +11,7 @@ from spdp.charts.base import EDGE, Chart, at_center, clip_to_ball
 from spdp.charts.spectra import largest_eigenvalue, trace_ball
 from spdp.geometry import logm
 from spdp.kernels import kernels_for
-from spdp.kernels.arrays import Array, Codes, Ints
+from spdp.kernels.arrays import Array, Ints, Statuses
 from spdp.kernels.base import Kernels, Region
 from spdp.kernels.vecd import compose, invvecd, upper_triangle, vecd
 
@@ -48,7 +48,7 @@ class LogEuclidean(Chart):
 
     def log_vectors(
         self, X: NDArray[Any], low: float, high: float, kernels: Kernels
-    ) -> tuple[Array, Codes]:
+    ) -> tuple[Array, Statuses]:
         """Vectors (m, d) of a stack, log-eigenvalues clipped to [low, high]."""
         return kernels.log_vectors(X, low, high)
 
@@ -57,20 +57,22 @@ class LogEuclidean(Chart):
         w, _, _ = kernels.eigh(self.unfold(Y))
         return w[:, 0], w[:, -1]
 
-    def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Codes]:
+    def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Statuses]:
         return self.log_vectors(X, -np.inf, np.inf, kernels)
 
-    def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
+    def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Statuses]:
         Y, status = self.log_vectors(X, region.log_low, region.log_high, kernels)
         at_center(Y, status, region)
         if self.ball_binds(region, X.shape[-1]):
             Y = clip_to_ball(Y, region.center, region.radius)
         return Y, status
 
-    def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
+    def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Statuses]:
         return kernels.encode(X, region)
 
-    def lattice_sum(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
+    def lattice_sum(
+        self, X: NDArray[Any], region: Region, kernels: Kernels
+    ) -> tuple[Ints, Statuses]:
         return kernels.lattice_sum(X, region)
 
     def vector(self, M: Any) -> Array:

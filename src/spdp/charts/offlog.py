@@ -34,7 +34,7 @@ from spdp.data.batching import matrix_stack
 from spdp.errors import ParameterError, named
 from spdp.geometry import logm, off_log
 from spdp.geometry.factors import above, correlation_of, correlations, hollow
-from spdp.kernels.arrays import Array, Codes
+from spdp.kernels.arrays import Array, Statuses
 from spdp.kernels.base import Kernels, Region, Status
 from spdp.kernels.vecd import SQRT2, upper_triangle
 from spdp.options import MatrixKind
@@ -62,7 +62,7 @@ class OffLog(Chart):
         k = (isqrt(8 * d + 1) + 1) // 2
         return k if self.dimension(k) == d else 0
 
-    def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Codes]:
+    def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Statuses]:
         C, positive = correlations(X)
         Y, status = kernels.log_vectors(C, -np.inf, np.inf)
         status[(status == Status.OK) & ~positive] = Status.NOT_POSITIVE

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.charts.base import Chart, Component
-from spdp.kernels.arrays import Array, Codes
+from spdp.kernels.arrays import Array, Statuses
 from spdp.kernels.base import Kernels, Region
 
 
@@ -38,11 +38,11 @@ class Product(Chart):
     def size(self, d: int) -> int:
         return self.base.size(d // self.parts) if d % self.parts == 0 else 0
 
-    def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Codes]:
+    def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Statuses]:
         Y, status = self.base.coordinates(X.reshape(-1, *X.shape[-2:]), kernels)
         return Y.reshape(len(X), -1), _any(status, len(X))
 
-    def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
+    def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Statuses]:
         flat = X.reshape(-1, *X.shape[-2:])
         Y, status = self.base.vectors(flat, self.one(region), kernels)
         return Y.reshape(len(X), -1), _any(status, len(X))
@@ -107,6 +107,6 @@ class Product(Chart):
         return v.reshape(*v.shape[:-1], self.parts, v.shape[-1] // self.parts)
 
 
-def _any(status: Codes, m: int) -> Codes:
+def _any(status: Statuses, m: int) -> Statuses:
     """Status of records from the status of their matrices."""
     return np.asarray(status.reshape(m, -1).max(axis=1, initial=0))

@@ -41,7 +41,7 @@ from spdp.charts.logeuclid import LogEuclidean
 from spdp.charts.whitened import Whitened
 from spdp.errors import ParameterError, named
 from spdp.kernels import kernels_for
-from spdp.kernels.arrays import Array, Codes, Ints
+from spdp.kernels.arrays import Array, Ints, Statuses
 from spdp.kernels.base import Kernels, Region
 from spdp.kernels.vecd import compose, invvecd, size_of
 
@@ -132,14 +132,16 @@ class CarriedChart(AffineInvariant):
         # all records lie within the radius of it: the map is 1-Lipschitz
         self.region = Region(-np.inf, np.inf, home, region.radius)
 
-    def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
+    def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Statuses]:
         Y, status = self.base.vectors(X, self.own, kernels)
         return kernels.carry(Y, self.W), status
 
-    def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
+    def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Statuses]:
         return Chart.encode(self, X, region, kernels)
 
-    def lattice_sum(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
+    def lattice_sum(
+        self, X: NDArray[Any], region: Region, kernels: Kernels
+    ) -> tuple[Ints, Statuses]:
         return Chart.lattice_sum(self, X, region, kernels)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from spdp.charts.logeuclid import EPS, LARGEST_LOG, LogEuclidean, clamped, spread_of
 from spdp.errors import ParameterError, named
 from spdp.geometry import expm, logm
-from spdp.kernels.arrays import Array, Codes, Ints
+from spdp.kernels.arrays import Array, Ints, Statuses
 from spdp.kernels.base import Kernels, Region, Status
 from spdp.kernels.reference import LN2, prepare
 from spdp.kernels.vecd import compose, invvecd, symmetric, vecd
@@ -55,7 +55,7 @@ class Whitened(LogEuclidean):
         half = 0.5 * (L - self.log_size * np.eye(len(L)))
         self.root, self.inverse_root = expm(half), expm(-half)
 
-    def whiten(self, X: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
+    def whiten(self, X: NDArray[Any]) -> tuple[NDArray[Any], Statuses]:
         """Whitened matrices in the dtype of X, and the status of the matrices of X.
 
         Matrices are checked and made symmetric before whitening, which would magnify
@@ -75,21 +75,23 @@ class Whitened(LogEuclidean):
             size = len(self.point)
             raise ParameterError(f"the reference point is {size}×{size}, the records are {k}×{k}")
 
-    def _of_whitened(self, work: Any, X: NDArray[Any], *more: Any) -> tuple[Any, Codes]:
+    def _of_whitened(self, work: Any, X: NDArray[Any], *more: Any) -> tuple[Any, Statuses]:
         B, before = self.whiten(X)
         result, status = work(B, *more)
         return result, np.where(before, before, status)
 
-    def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Codes]:
+    def vectors(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Array, Statuses]:
         return self._of_whitened(super().vectors, X, region, kernels)
 
-    def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Codes]:
+    def coordinates(self, X: NDArray[Any], kernels: Kernels) -> tuple[Array, Statuses]:
         return self._of_whitened(super().coordinates, X, kernels)
 
-    def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
+    def encode(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Statuses]:
         return self._of_whitened(super().encode, X, region, kernels)
 
-    def lattice_sum(self, X: NDArray[Any], region: Region, kernels: Kernels) -> tuple[Ints, Codes]:
+    def lattice_sum(
+        self, X: NDArray[Any], region: Region, kernels: Kernels
+    ) -> tuple[Ints, Statuses]:
         return self._of_whitened(super().lattice_sum, X, region, kernels)
 
     def vector(self, M: Any) -> Array:

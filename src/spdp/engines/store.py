@@ -19,7 +19,7 @@ from spdp.data.batching import Block, Part, Shape, describe_fault, split
 from spdp.data.columns import canonical_ids, numbers_of, places_of
 from spdp.errors import named
 from spdp.kernels import kernels_for
-from spdp.kernels.arrays import Array, Codes, Ints, take_rows, to_device_of
+from spdp.kernels.arrays import Array, Ints, Statuses, take_rows, to_device_of
 from spdp.kernels.base import Region
 from spdp.queries import Query, Rows
 from spdp.queries.sums import VectorSum, WholeSum
@@ -40,7 +40,7 @@ class Unusable(NamedTuple):
 Fault = Unusable | None
 
 
-def fault_of(part: Part, status: Codes, explain: bool = True) -> Fault:
+def fault_of(part: Part, status: Statuses, explain: bool = True) -> Fault:
     """The first invalid record of a part, by its place in the block.
 
     None, without a search, where ``explain`` is false.
@@ -158,7 +158,9 @@ class Totals(NamedTuple):
 Done = list[tuple[Part, Any]]
 
 
-def each_part(block: Any, task: Task, work: Callable[..., tuple[Any, Codes]]) -> tuple[Done, Fault]:
+def each_part(
+    block: Any, task: Task, work: Callable[..., tuple[Any, Statuses]]
+) -> tuple[Done, Fault]:
     """``work(stack, region, kernels)`` on the records of each dtype, and what it found.
 
     ``work`` is a method of the chart. The first invalid record comes second.

@@ -2,9 +2,10 @@
 
 *Enforced.* Which records are drawn comes from a secret key, drawn like noise and
 published nowhere, and from the number of records alone. *Therefore* the law of the
-answers does not depend on the order of the records, even of records that are kept
-sorted by what they hold; and in an order in which two neighbouring datasets differ in
-one place, a query over the subsample is no more sensitive than one over all.
+answers does not depend on the order of the records, even if they are kept sorted by
+what they hold. Two neighbouring datasets can thus be put into an order in which they
+differ in one place only; a query over the subsample is then no more sensitive than one
+over all.
 """
 
 import numpy as np

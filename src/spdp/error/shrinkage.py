@@ -5,13 +5,17 @@ The shrunk mean f·x satisfies, whatever θ is,
 
     ‖f·x − θ‖² = (1 − f)·‖θ‖² − f(1 − f)·a² + f·‖N‖².
 
-*Therefore* it is bounded by what bounds ‖N‖ and ‖θ‖. ‖N‖ ≤ q but with probability β₁,
-by its law. ‖θ‖ ≤ T but with probability β₂, where T is the largest t at which a mean of
-length t is seen no longer than a with probability β₂ or more: a²/σ² is noncentral χ²,
-whose distribution function falls in t. And ‖θ‖ ≤ a + q where ‖N‖ ≤ q. Coordinates of x
-that are not shrunk add their own noise, bounded but with probability β₃. How a risk is
-split among the three is fixed, so the bound fails with probability β₁ + β₂ + β₃ at
-most. Where x is as short as noise alone would be, it is far below q.
+*Therefore* it is bounded by what bounds ‖N‖ and ‖θ‖:
+
+- ‖N‖ ≤ q, except with probability β₁, by its law.
+- ‖θ‖ ≤ T, except with probability β₂. T is the largest t at which a mean of length t is
+  seen no longer than a with probability β₂ or more: a²/σ² is noncentral χ², whose
+  distribution function falls in t. Where ‖N‖ ≤ q, also ‖θ‖ ≤ a + q.
+- Coordinates of x that are not shrunk add their own noise, which is within its bound,
+  except with probability β₃.
+
+How a risk is split among the three is fixed, so the bound fails with probability at
+most β₁ + β₂ + β₃. Where x is as short as noise alone would be, it is far below q.
 """
 
 from typing import Annotated

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from spdp.errors import DataError
 from spdp.federated.canonical import Packed, read_as, undouble, unpacked
+from spdp.federated.messages import Asked, Description, only_round, transcript, understood
 from spdp.federated.rounds import Asker, FarStore, check_norm, released
-from spdp.federated.speech import Asked, Description, only_round, transcript, understood
 from spdp.federated.study import checked
 from spdp.federated.transcript import CLOSES, MOST_BYTES, Closes, Rounds, check_close, read_rounds
 from spdp.kernels.arrays import Array

@@ -23,9 +23,9 @@ from spdp.errors import DataError, reason
 from spdp.federated.canonical import Refused, digest_of, loads, read
 from spdp.federated.checks import check_published
 from spdp.federated.identity import SIGNATURE
+from spdp.federated.messages import most_bytes
 from spdp.federated.rounds import Asker, released
 from spdp.federated.site import REFUSAL, Site
-from spdp.federated.speech import most_bytes
 from spdp.federated.study import MOST_NUMBERS, Seal, Study
 from spdp.federated.transcript import (
     ANSWERS,

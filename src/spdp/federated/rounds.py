@@ -26,7 +26,7 @@ from spdp.federated import identity
 from spdp.federated.canonical import Refused, digest_of
 from spdp.federated.identity import SIGNATURE
 from spdp.federated.masks import unmasked
-from spdp.federated.speech import Description, described, only_round, transcript
+from spdp.federated.messages import Description, described, only_round, transcript
 from spdp.federated.study import Study
 from spdp.kernels.arrays import Array, Ints
 from spdp.options import Adjacency

@@ -35,7 +35,7 @@ from spdp.federated.canonical import Refused, digest_of, loads, undouble, unpack
 from spdp.federated.identity import SIGNATURE, Identity
 from spdp.federated.joining import Opened
 from spdp.federated.masks import KeyFile, Keys, masked, rooted
-from spdp.federated.speech import (
+from spdp.federated.messages import (
     Description,
     Round,
     most_bytes,

@@ -33,8 +33,8 @@ from spdp.federated.canonical import (
     write,
 )
 from spdp.federated.identity import Identity
+from spdp.federated.messages import Description, transcript
 from spdp.federated.rounds import Asker, sum_of
-from spdp.federated.speech import Description, transcript
 from spdp.federated.study import MOST_ROUNDS, Form, Name, Seal, Study, sealed_by
 from spdp.release import Release
 from spdp.release.files import seal_of as release_seal

@@ -15,7 +15,7 @@ from spdp.errors import need
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Codes = NDArray[np.uint8]  # the status of each matrix
+Statuses = NDArray[np.uint8]  # the status of each matrix
 
 REAL, IMAGINARY = "real", "imag"
 

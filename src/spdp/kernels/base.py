@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.kernels import constants
-from spdp.kernels.arrays import Array, Codes, Ints
+from spdp.kernels.arrays import Array, Ints, Statuses
 
 RECORD_NORM = 1 << constants.LATTICE_BITS  # largest ℓ2 norm of an encoded record
 PRODUCT_NORM = 1 << constants.PRODUCT_BITS  # and of one that is multiplied with itself
@@ -43,14 +43,14 @@ class OwnKernels(NamedTuple):
     the centre.
     """
 
-    vectors: Callable[[NDArray[Any]], tuple[Array, Codes]]  # (m, d), not clipped
-    encode: Callable[[NDArray[Any], Region], tuple[Ints, Codes]]  # lattice points (m, d)
-    lattice_sum: Callable[[NDArray[Any], Region], tuple[Ints, Codes]]  # their sum (d,)
+    vectors: Callable[[NDArray[Any]], tuple[Array, Statuses]]  # (m, d), not clipped
+    encode: Callable[[NDArray[Any], Region], tuple[Ints, Statuses]]  # lattice points (m, d)
+    lattice_sum: Callable[[NDArray[Any], Region], tuple[Ints, Statuses]]  # their sum (d,)
 
 
 # adds the lattice point of matrix i of a stack to row rows[i] of a table, to none where
 # that is -1, and returns the status of each
-CodeAdder = Callable[[NDArray[Any], Region, NDArray[np.intp], Ints], Codes]
+CodeAdder = Callable[[NDArray[Any], Region, NDArray[np.intp], Ints], Statuses]
 
 
 class Kernels(Protocol):
@@ -68,15 +68,15 @@ class Kernels(Protocol):
     NAME: str
     FUSED: dict[str, Callable[..., Any]]
 
-    def eigh(self, X: NDArray[Any]) -> tuple[Array, Array, Codes]:
+    def eigh(self, X: NDArray[Any]) -> tuple[Array, Array, Statuses]:
         """Eigenvalues (ascending) and eigenvectors of symmetric matrices."""
 
-    def logm(self, X: NDArray[Any]) -> tuple[Array, Codes, Array]:
+    def logm(self, X: NDArray[Any]) -> tuple[Array, Statuses, Array]:
         """Matrix logarithms, status, and smallest eigenvalues (for messages)."""
 
     def log_sum(
         self, X: NDArray[Any], weights: Array | None = None, congruence: Array | None = None
-    ) -> tuple[Array, Codes, Array]:
+    ) -> tuple[Array, Statuses, Array]:
         """Weighted sum of matrix logarithms, status, and smallest eigenvalues.
 
         With ``congruence`` W, of the matrices W·X·Wᵀ.
@@ -85,22 +85,24 @@ class Kernels(Protocol):
     def carry(self, Y: Array, W: Array) -> Array:
         """Vectors vecd Logm(W·Expm(invvecd y)·Wᵀ) of vectors y (m, d)."""
 
-    def expm(self, S: NDArray[Any]) -> tuple[Array, Codes]:
+    def expm(self, S: NDArray[Any]) -> tuple[Array, Statuses]:
         """Matrix exponentials of symmetric matrices."""
 
-    def log_vectors(self, X: NDArray[Any], log_low: float, log_high: float) -> tuple[Array, Codes]:
+    def log_vectors(
+        self, X: NDArray[Any], log_low: float, log_high: float
+    ) -> tuple[Array, Statuses]:
         """vecd of logarithms with clipped log-eigenvalues.
 
         Zero for invalid matrices.
         """
 
-    def encode(self, X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
+    def encode(self, X: NDArray[Any], region: Region) -> tuple[Ints, Statuses]:
         """Lattice points (m, d) of records in a region.
 
         Invalid ones become the centre, 0.
         """
 
-    def lattice_sum(self, X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
+    def lattice_sum(self, X: NDArray[Any], region: Region) -> tuple[Ints, Statuses]:
         """Sum of :meth:`encode` over the records, exact, without storing them."""
 
     def encode_vectors(self, Y: Array, center: Array, radius: float) -> Ints:
@@ -130,7 +132,7 @@ def own_kernels(kernels: Kernels, chart: str) -> OwnKernels | None:
     return table.get(chart)
 
 
-def any_unusable(status: Codes) -> bool:
+def any_unusable(status: Statuses) -> bool:
     """Whether any matrix is invalid: the largest status is quick to find."""
     return bool(len(status) and int(status.max()) != Status.OK)
 

@@ -8,7 +8,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from spdp.kernels import _native, base, constants, reference
-from spdp.kernels.arrays import Array, Codes, Ints
+from spdp.kernels.arrays import Array, Ints, Statuses
 from spdp.kernels.base import CodeAdder, OwnKernels, Region
 from spdp.kernels.vecd import dimension, invvecd, size_of
 
@@ -56,16 +56,16 @@ threadpoolctl.register(_Threads)
 _native.set_num_threads(_default_threads())
 
 
-def _run(mode: int, X: NDArray[Any], **arrays: Any) -> tuple[NDArray[Any], Codes]:
+def _run(mode: int, X: NDArray[Any], **arrays: Any) -> tuple[NDArray[Any], Statuses]:
     """Run a kernel; returns the aligned input it read and the status of each matrix."""
     dtype = base.working_dtype(X.dtype)
     A = X if X.dtype == dtype and X.flags.aligned else X.astype(dtype)
-    status: Codes = np.empty(len(A), np.uint8)
+    status: Statuses = np.empty(len(A), np.uint8)
     _native.run(mode, A, status, **arrays)
     return A, status
 
 
-def _lost(status: Codes) -> NDArray[np.intp]:
+def _lost(status: Statuses) -> NDArray[np.intp]:
     """Matrices whose iteration did not converge, to be given to LAPACK.
 
     No such matrix is known.
@@ -73,7 +73,7 @@ def _lost(status: Codes) -> NDArray[np.intp]:
     return np.asarray((status == constants.NOT_CONVERGED).nonzero()[0])
 
 
-def eigh(X: NDArray[Any]) -> tuple[Array, Array, Codes]:
+def eigh(X: NDArray[Any]) -> tuple[Array, Array, Statuses]:
     m, k = X.shape[:2]
     if k > MAX_K:
         return reference.eigh(X)
@@ -85,7 +85,7 @@ def eigh(X: NDArray[Any]) -> tuple[Array, Array, Codes]:
     return w, V, status
 
 
-def logm(X: NDArray[Any]) -> tuple[Array, Codes, Array]:
+def logm(X: NDArray[Any]) -> tuple[Array, Statuses, Array]:
     m, k = X.shape[:2]
     if k > MAX_K:
         return reference.logm(X)
@@ -99,7 +99,7 @@ def logm(X: NDArray[Any]) -> tuple[Array, Codes, Array]:
 
 def log_sum(
     X: NDArray[Any], weights: Array | None = None, congruence: Array | None = None
-) -> tuple[Array, Codes, Array]:
+) -> tuple[Array, Statuses, Array]:
     m, k = X.shape[:2]
     if k > MAX_K:
         return reference.log_sum(X, weights, congruence)
@@ -131,7 +131,7 @@ def carry(Y: Array, W: Array) -> Array:
     return Z
 
 
-def expm(S: NDArray[Any]) -> tuple[Array, Codes]:
+def expm(S: NDArray[Any]) -> tuple[Array, Statuses]:
     m, k = S.shape[:2]
     if k > MAX_K:
         return reference.expm(S)
@@ -143,7 +143,7 @@ def expm(S: NDArray[Any]) -> tuple[Array, Codes]:
     return E, status
 
 
-def log_vectors(X: NDArray[Any], log_low: float, log_high: float) -> tuple[Array, Codes]:
+def log_vectors(X: NDArray[Any], log_low: float, log_high: float) -> tuple[Array, Statuses]:
     m, k = X.shape[:2]
     if k > MAX_K:
         return reference.log_vectors(X, log_low, log_high)
@@ -164,7 +164,7 @@ def _clip(region: Region) -> dict[str, Any]:
     }
 
 
-def encode(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
+def encode(X: NDArray[Any], region: Region) -> tuple[Ints, Statuses]:
     m, k = X.shape[:2]
     if k > MAX_K:
         return reference.encode(X, region)
@@ -176,7 +176,7 @@ def encode(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
     return q, status
 
 
-def lattice_sum(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
+def lattice_sum(X: NDArray[Any], region: Region) -> tuple[Ints, Statuses]:
     k = X.shape[1]
     if k > MAX_K:
         return reference.lattice_sum(X, region)
@@ -254,15 +254,15 @@ def add_some_rows(Q: Ints, rows: NDArray[np.intp], out: Ints) -> None:
 def _own(chart: int) -> OwnKernels:
     """Kernels of the chart at a place in the native table, d = k(k+1)/2."""
 
-    def vectors(X: NDArray[Any]) -> tuple[Array, Codes]:
+    def vectors(X: NDArray[Any]) -> tuple[Array, Statuses]:
         Y = np.empty((len(X), dimension(X.shape[1])))
         return Y, _run(LOGVEC, X, out=Y, chart=chart)[1]
 
-    def encode(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
+    def encode(X: NDArray[Any], region: Region) -> tuple[Ints, Statuses]:
         q = np.empty((len(X), dimension(X.shape[1])), np.int64)
         return q, _run(ENCODE, X, codes=q, chart=chart, **_clip(region))[1]
 
-    def lattice_sum(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
+    def lattice_sum(X: NDArray[Any], region: Region) -> tuple[Ints, Statuses]:
         total = np.zeros(dimension(X.shape[1]), np.int64)
         return total, _run(LATTICE_SUM, X, codes=total, chart=chart, **_clip(region))[1]
 
@@ -272,7 +272,7 @@ def _own(chart: int) -> OwnKernels:
 def _adder(chart: int) -> CodeAdder:
     """Kernel that encodes records of a chart of the native table and adds the codes."""
 
-    def add_codes(X: NDArray[Any], region: Region, rows: NDArray[np.intp], out: Ints) -> Codes:
+    def add_codes(X: NDArray[Any], region: Region, rows: NDArray[np.intp], out: Ints) -> Statuses:
         if chart == 0 and X.shape[1] > MAX_K:
             q, status = reference.encode(X, region)
             add_some_rows(q, rows, out)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.kernels import base, constants
-from spdp.kernels.arrays import Array, Codes, Ints
+from spdp.kernels.arrays import Array, Ints, Statuses
 from spdp.kernels.base import RECORD_NORM, Region, Status
 from spdp.kernels.vecd import compose, dimension, invvecd, size_of, symmetric, vecd
 
@@ -28,7 +28,7 @@ class Prepared(NamedTuple):
     stack: Array  # symmetrised, scaled by powers of two to entries near 1
     exponent: NDArray[np.intc]
     largest: Array  # entry of each, scaled
-    status: Codes  # so far
+    status: Statuses  # so far
 
 
 def prepare(X: NDArray[Any], slack: float = 0.0) -> Prepared:
@@ -52,7 +52,7 @@ def prepare(X: NDArray[Any], slack: float = 0.0) -> Prepared:
     return Prepared(0.5 * (A + transposed), exponent, largest, status.astype(np.uint8))
 
 
-def eigh(X: NDArray[Any]) -> tuple[Array, Array, Codes]:
+def eigh(X: NDArray[Any]) -> tuple[Array, Array, Statuses]:
     """Eigenvalues (ascending) and orthonormal eigenvectors of symmetric matrices."""
     m, k = X.shape[:2]
     w, V, status = np.empty((m, k)), np.empty((m, k, k)), np.empty(m, np.uint8)
@@ -63,7 +63,7 @@ def eigh(X: NDArray[Any]) -> tuple[Array, Array, Codes]:
     return w, V, status
 
 
-def _log_eigen(X: NDArray[Any]) -> tuple[Array, Array, Codes, Array]:
+def _log_eigen(X: NDArray[Any]) -> tuple[Array, Array, Statuses, Array]:
     """Log-eigenvalues, eigenvectors, status and smallest eigenvalues of one block.
 
     Invalid matrices get the logarithm of 1.
@@ -76,7 +76,7 @@ def _log_eigen(X: NDArray[Any]) -> tuple[Array, Array, Codes, Array]:
     return np.log(w) + (exponent * LN2)[:, None], V, status, smallest
 
 
-def logm(X: NDArray[Any]) -> tuple[Array, Codes, Array]:
+def logm(X: NDArray[Any]) -> tuple[Array, Statuses, Array]:
     """Matrix logarithms, status, and smallest eigenvalues (for messages)."""
     m, k = X.shape[:2]
     L, status, smallest = np.empty((m, k, k)), np.empty(m, np.uint8), np.empty(m)
@@ -88,7 +88,7 @@ def logm(X: NDArray[Any]) -> tuple[Array, Codes, Array]:
 
 def log_sum(
     X: NDArray[Any], weights: Array | None = None, congruence: Array | None = None
-) -> tuple[Array, Codes, Array]:
+) -> tuple[Array, Statuses, Array]:
     """Weighted sum of matrix logarithms, status, and smallest eigenvalues.
 
     With ``congruence`` W, of the matrices W·X·Wᵀ.
@@ -144,7 +144,7 @@ def carry(Y: Array, W: Array) -> Array:
     return Z
 
 
-def expm(S: NDArray[Any]) -> tuple[Array, Codes]:
+def expm(S: NDArray[Any]) -> tuple[Array, Statuses]:
     """Matrix exponentials of symmetric matrices."""
     m, k = S.shape[:2]
     E, status = np.empty((m, k, k)), np.empty(m, np.uint8)
@@ -156,7 +156,7 @@ def expm(S: NDArray[Any]) -> tuple[Array, Codes]:
     return E, status
 
 
-def log_vectors(X: NDArray[Any], log_low: float, log_high: float) -> tuple[Array, Codes]:
+def log_vectors(X: NDArray[Any], log_low: float, log_high: float) -> tuple[Array, Statuses]:
     """vecd of logarithms with log-eigenvalues clipped; zero for invalid matrices.
 
     Unlike :func:`logm`, a smallest eigenvalue that is non-positive only by rounding is
@@ -252,7 +252,7 @@ def vector_norms(Y: Array, center: Array, width: Array) -> Array:
         return np.asarray(np.sqrt(np.einsum("ij,ij->i", Z, Z)))
 
 
-def encode(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
+def encode(X: NDArray[Any], region: Region) -> tuple[Ints, Statuses]:
     """Lattice points of records in a region.
 
     An invalid record becomes the centre, 0.
@@ -266,7 +266,7 @@ def encode(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
     return q, status
 
 
-def lattice_sum(X: NDArray[Any], region: Region) -> tuple[Ints, Codes]:
+def lattice_sum(X: NDArray[Any], region: Region) -> tuple[Ints, Statuses]:
     """Sum of :func:`encode` over the records: exact in int64 for up to 2³² records."""
     total = np.zeros(dimension(X.shape[1]), np.int64)
     status = np.empty(len(X), np.uint8)

@@ -12,8 +12,8 @@ from spdp.charts import chart_of
 from spdp.data.progress import track
 from spdp.domain.base import Domain, Space, check_domain
 from spdp.engines.store import MAX_RECORDS
+from spdp.error.informative import UNINFORMATIVE
 from spdp.error.laws import quantiles
-from spdp.error.worth import UNINFORMATIVE
 from spdp.errors import ParameterError, named
 from spdp.kernels.arrays import Array
 from spdp.options import Adjacency, Covariance, Mechanism, Method, Noise, Unit, choose, positive

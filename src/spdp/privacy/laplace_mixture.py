@@ -5,8 +5,9 @@ r"""Exact sampler of the l2 Laplace law as a mixture of discrete Gaussian laws.
 exp(−r/s) is proportional to ∫ v^(−1/2)·exp(−v/2s²)·exp(−r²/2v) dv over v > 0. So let v
 have the density f(v) ∝ v^(−1/2)·exp(−v/2s²)·Z(v)^d, Z(v) = Σ_z exp(−z²/2v), and given v
 let all coordinates be discrete Gaussians of variance parameter v
-(:mod:`spdp.privacy.strips`): then q follows the law above. The vector takes one real
-number v and d cheap draws, where :mod:`spdp.privacy.exact_laplace` takes 2d reals.
+(:mod:`spdp.privacy.discrete_gaussian`): then q follows the law above. The vector takes
+one real number v and d cheap draws, where :mod:`spdp.privacy.exact_laplace` takes 2d
+reals.
 
 **v** is drawn by rejection from two pieces.
 
@@ -38,7 +39,7 @@ are made in ball arithmetic, with more digits of the same reals until they are c
 Coordinates are drawn with the double nearest to √v, off by less than 2⁻⁵², which the
 sampler's margin covers, and whatever is open there is settled with v itself.
 
-*Assumed.* As in :mod:`spdp.privacy.strips`.
+*Assumed.* As in :mod:`spdp.privacy.discrete_gaussian`.
 
 *Therefore* the law is exact, and no working precision changes an outcome: Arb's is one
 number for all threads, and another thread may change it at any time.
@@ -54,8 +55,8 @@ import numpy as np
 from flint import arb, ctx, fmpq, fmpz
 
 from spdp.kernels.arrays import Ints
-from spdp.privacy import strips
-from spdp.privacy.strips import Read, below
+from spdp.privacy import discrete_gaussian
+from spdp.privacy.discrete_gaussian import Read, below
 
 Real = Callable[[], arb]  # encloses a number the better, the higher the precision
 Source = Callable[[], Read]  # hands out a stream of bytes for each real
@@ -72,9 +73,11 @@ class Uniform:
         self.read, self.prefix, self.bits = read, 0, 0
 
     def __call__(self) -> arb:
-        while self.bits < ctx.prec + strips.WORD:
-            self.prefix = self.prefix << strips.WORD | int.from_bytes(self.read(8), "little")
-            self.bits += strips.WORD
+        while self.bits < ctx.prec + discrete_gaussian.WORD:
+            self.prefix = self.prefix << discrete_gaussian.WORD | int.from_bytes(
+                self.read(8), "little"
+            )
+            self.bits += discrete_gaussian.WORD
         return (arb(fmpz(2 * self.prefix + 1)) + arb(0, 1)) * arb(2) ** (-self.bits - 1)
 
 
@@ -88,13 +91,13 @@ def laplace(total: Ints, scale: Fraction, source: Source | None = None) -> Ints:
     if narrow:
         noise = [_narrow(v, fresh()) for _ in range(len(total))]
         return np.array(
-            [strips.saturated(t, z) for t, z in zip(total, noise, strict=True)], np.int64
+            [discrete_gaussian.saturated(t, z) for t, z in zip(total, noise, strict=True)], np.int64
         )
     root = nearest_root(v)
-    return strips.gaussian(
+    return discrete_gaussian.gaussian(
         total,
         root,
-        table=strips.make_table(root),  # not kept: it is part of the noise
+        table=discrete_gaussian.make_table(root),  # not kept: it is part of the noise
         exponent=lambda z: arb(fmpz(z)) ** 2 / (2 * v()),
         read=None if source is None else source(),
         digits=fresh(),
@@ -174,7 +177,7 @@ def _at_least_one(v: Real) -> bool:
                 return True
             if known < 1:
                 return False
-        precision += strips.WORD
+        precision += discrete_gaussian.WORD
 
 
 def _large_level(d: int, v: arb) -> arb:
@@ -202,7 +205,7 @@ def nearest_root(v: Real) -> float:
             root = v().sqrt()
             if root.rel_accuracy_bits() >= ENOUGH:
                 return float(root.mid())
-        precision += strips.WORD
+        precision += discrete_gaussian.WORD
 
 
 def _narrow(v: Real, read: Read) -> int:
@@ -211,7 +214,7 @@ def _narrow(v: Real, read: Read) -> int:
     2^k·exp(−k²/2) ≤ 5/4 for all k.
     """
     while True:
-        k, negative = strips.zeros(read), read(1)[0] & 1
+        k, negative = discrete_gaussian.zeros(read), read(1)[0] & 1
         if k == 0 and negative:
             continue
         if below(partial(_narrow_level, k, v), read):

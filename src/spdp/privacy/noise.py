@@ -1,7 +1,8 @@
 """The samplers. Only :mod:`spdp.privacy.account` may call them.
 
-Gaussian noise is drawn by :mod:`spdp.privacy.strips`, or with ``SPDP_SAMPLER=opendp``
-by OpenDP (extra ``opendp``). The law is the same, and a certificate says who drew.
+Gaussian noise is drawn by :mod:`spdp.privacy.discrete_gaussian`, or with
+``SPDP_SAMPLER=opendp`` by OpenDP (extra ``opendp``). The law is the same, and a
+certificate says who drew.
 """
 
 import os
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from spdp.errors import ParameterError, need
 from spdp.kernels.arrays import Ints
 from spdp.options import Noise
-from spdp.privacy import exact_laplace, laplace_mixture, strips
+from spdp.privacy import discrete_gaussian, exact_laplace, laplace_mixture
 from spdp.privacy.exact_laplace import check_scale as check_scale
 
 Generator = np.random.Generator | None
@@ -40,7 +41,7 @@ def sampler(law: Noise, rng: Generator) -> str:
         need("opendp", "opendp", "SPDP_SAMPLER=opendp", "OpenDP")
         _check_opendp()
         return f"opendp-{version('opendp')}"
-    return strips.NAME
+    return discrete_gaussian.NAME
 
 
 @lru_cache(maxsize=1)  # one choice for a process: certificates state it
@@ -61,7 +62,7 @@ def gaussian(total: Ints, scale: float, rng: Generator) -> Ints:
         return _simulated(total, rng.standard_normal(total.shape) * scale)
     if _chosen() == "opendp":
         return _opendp_gaussian(scale)(total)
-    return strips.gaussian(total, scale)
+    return discrete_gaussian.gaussian(total, scale)
 
 
 @lru_cache(maxsize=1)

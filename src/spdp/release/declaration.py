@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.error.bound import Bound, Count
+from spdp.error.informative import informative_from
 from spdp.error.laws import STATED, AnyLaw, quantiles
-from spdp.error.worth import informative_from
 from spdp.errors import DataError, NotReleased
 from spdp.options import Noise, Unit
 from spdp.privacy.account import DISTRIBUTED, NAMES, Step, share_scale
@@ -149,9 +149,9 @@ class Declaration:
     stated: ClassVar[tuple[str, ...]] = ()
 
     def informative_from(self, d: int, budget: Budget, method: str | None) -> float:
-        """The least public number of records that is not known to be too small.
+        """The least public number of records that may give an informative release.
 
-        See :mod:`spdp.error.worth`.
+        See :mod:`spdp.error.informative`.
         """
         price, laplace = budget.mu or budget.epsilon, budget.noise is Noise.LAPLACE
         return informative_from(d, price, laplace, method in self.shrinks)

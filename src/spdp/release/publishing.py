@@ -140,7 +140,7 @@ def _at_far_edge(c: Certificate, values: Values, vector: Array | None) -> bool:
 def uninformative(c: Certificate) -> str | None:
     """A warning if the domain's centre, which needs no data, is as good an estimate.
 
-    By the bound on the error, or by public numbers alone (:mod:`spdp.error.worth`).
+    By the error bound, or by public numbers alone (:mod:`spdp.error.informative`).
     """
     bound = c.error_bound["95%"] if c.error_bound is not None else None
     if bound is None and c.error_bound_within is not None:

@@ -2,8 +2,8 @@ r"""A private analysis of variance: whether the means of several classes differ.
 
 The contrasts are the effects of the classes, z_c − z̄ with z̄ = Σ n̂_c·z_c / Σ n̂_c for the
 released counts n̂_c; the test statistic is the sum of squares between classes,
-T = Σ n̂_c·‖z_c − z̄‖². :mod:`spdp.statistics.contrast` says how they are asked, bounded
-and tested. For two classes, T is n_a·n_b/(n_a + n_b) times ‖z_a − z_b‖².
+T = Σ n̂_c·‖z_c − z̄‖². :mod:`spdp.statistics.significance` says how they are asked,
+bounded and tested. For two classes, T is n_a·n_b/(n_a + n_b) times ‖z_a − z_b‖².
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,8 +19,8 @@ from spdp.release.certificate import Facts
 from spdp.release.declaration import MATRICES, Check, Values
 from spdp.release.verify import at_edge
 from spdp.rendering.panels import Panel, matrix_panels
-from spdp.statistics.contrast import NULL, Contrast
 from spdp.statistics.options import Options, public
+from spdp.statistics.significance import NULL, Contrast
 
 STATEMENT = (
     "the whole error of all effects together, the root of the sum of their squared distances "

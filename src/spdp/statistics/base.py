@@ -41,7 +41,7 @@ from spdp.release.declaration import Declaration
 from spdp.release.publishing import publish
 from spdp.statistics import find
 from spdp.statistics.options import DEFAULTS, Options
-from spdp.statistics.worth import least_epsilon, too_few
+from spdp.statistics.refusal import least_epsilon, too_few
 
 # What an error is called that is the distance of a released matrix to its estimand.
 DISTANCE = "rms error"

@@ -1,8 +1,8 @@
 r"""The private difference of two class means: how large it is, and whether it is there.
 
-The contrast z_a − z_b of :mod:`spdp.statistics.contrast`, which says how it is asked,
-bounded and tested. There V = Σ_a/n_a + Σ_b/n_b + noise, E‖z_a − z_b‖² = tr V where both
-classes have one distribution, and its variance is near 2·tr V².
+The contrast z_a − z_b of :mod:`spdp.statistics.significance`, which says how it is
+asked, bounded and tested. There V = Σ_a/n_a + Σ_b/n_b + noise, E‖z_a − z_b‖² = tr V
+where both classes have one distribution, and its variance is near 2·tr V².
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,8 +17,8 @@ from spdp.release.certificate import Facts
 from spdp.release.declaration import MATRICES, Check, Values
 from spdp.release.verify import at_edge
 from spdp.rendering.panels import Panel, matrix_panels
-from spdp.statistics.contrast import NULL, Contrast
 from spdp.statistics.options import Options, public
+from spdp.statistics.significance import NULL, Contrast
 
 STATEMENT = (
     "the whole error of the difference (noise, clipping to the balls, noisy counts), with at "

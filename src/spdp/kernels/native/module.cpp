@@ -1,6 +1,6 @@
 // The Python module: checks arguments, chooses the instruction set, shares the work among threads.
 #include "kernel.hpp"
-#include "strips.hpp"
+#include "discrete_gaussian.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

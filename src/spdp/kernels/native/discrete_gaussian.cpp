@@ -1,5 +1,5 @@
-// The discrete Gaussian by strips. What decides here is integers, and doubles beyond a proven margin: see privacy/strips.py.
-#include "strips.hpp"
+// The discrete Gaussian by strips. What decides here is integers, and doubles beyond a proven margin: see privacy/discrete_gaussian.py.
+#include "discrete_gaussian.hpp"
 
 #include <cmath>
 #include <limits>

@@ -27,8 +27,8 @@ from strip_words import (
 )
 
 from spdp.kernels import backend
-from spdp.privacy import strips, strips_numpy
-from spdp.privacy.strips_numpy import Open, saturated
+from spdp.privacy import discrete_gaussian, discrete_gaussian_numpy
+from spdp.privacy.discrete_gaussian_numpy import Open, saturated
 
 SCALES = [
     *(1.0, 1.5, 4.0, 7.3, math.nextafter(32.0, 0), 32.0, 100.0, 1234.5678, 2.0**20, 2.0**24 + 1),
@@ -41,10 +41,10 @@ MOST, LEAST = 2**63 - 1, -(2**63)
 def make(request):
     """Both makers of tables, and with them both ways to draw."""
     if request.param == "numpy":
-        return strips_numpy.Table.of
+        return discrete_gaussian_numpy.Table.of
     if backend() != "native":
         pytest.skip("no compiled kernels")
-    return strips.make_table
+    return discrete_gaussian.make_table
 
 
 # --- tables
@@ -64,7 +64,7 @@ def test_tables_of_random_scales_make_the_law_exact(make):
 
 def test_wide_tables_make_the_law_exact():
     for scale in (2.0**60 + 2.0**10, 2.0**72 * 1.3, 2.0**300, 2.0**1000):
-        check(strips.make_table(scale))
+        check(discrete_gaussian.make_table(scale))
 
 
 FIELDS = ("height", "sure", "own", "other", "shift")
@@ -73,7 +73,7 @@ FIELDS = ("height", "sure", "own", "other", "shift")
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.skipif(backend() != "native", reason="no compiled kernels")
 def test_cpp_and_numpy_make_the_same_table(scale):
-    one, other = strips.make_table(scale), strips_numpy.Table.of(scale)
+    one, other = discrete_gaussian.make_table(scale), discrete_gaussian_numpy.Table.of(scale)
     for name in ("scale", "bits", "width", "strips", "top", "tail_strips"):
         assert getattr(one, name) == getattr(other, name)
     for name in FIELDS:
@@ -91,7 +91,7 @@ def test_cpp_and_numpy_make_the_same_table(scale):
     ],
 )
 def test_a_wrong_table_is_found(name, change, said):
-    table = strips_numpy.Table.of(100.0)
+    table = discrete_gaussian_numpy.Table.of(100.0)
     wrong = getattr(table, name).copy()
     wrong[3] += change
     with pytest.raises(AssertionError, match=said):
@@ -101,7 +101,7 @@ def test_a_wrong_table_is_found(name, change, said):
 @pytest.mark.parametrize("change", [{"tail_strips": 1}, {"strips": 100}, {"top": 10**9}])
 def test_other_wrong_tables_are_found(change):
     with pytest.raises(AssertionError):
-        check(strips_numpy.Table.of(100.0)._replace(**change))
+        check(discrete_gaussian_numpy.Table.of(100.0)._replace(**change))
 
 
 @pytest.mark.parametrize("scale", [0.99, 0.0, -4.0, math.nan, math.inf, 2.0**1001])
@@ -115,7 +115,9 @@ def test_scales_without_a_table_are_refused(make, scale):
 
 def weight_of(kind, z, scale):
     if kind == "numpy":
-        return float(strips_numpy.exp_minus(np.array([0.5 * (z / scale) * (z / scale)]))[0])
+        return float(
+            discrete_gaussian_numpy.exp_minus(np.array([0.5 * (z / scale) * (z / scale)]))[0]
+        )
     from spdp.kernels import _native
 
     return _native.strip_weight(z, scale)
@@ -163,9 +165,9 @@ def test_rare_branches_are_those_of_the_reference(make, scale):
 
 @pytest.mark.parametrize("scale", [2.0**60 + 2.0**10, 2.0**72 * 1.3, 2.0**130])
 def test_wide_draws_are_those_of_the_reference(scale):
-    table, main, extra = strips.make_table(scale, 12), Stream(0), Stream(1)
+    table, main, extra = discrete_gaussian.make_table(scale, 12), Stream(0), Stream(1)
     total = zeros(60)
-    drawn = strips.gaussian(total, scale, table=table, read=main, digits=extra)
+    drawn = discrete_gaussian.gaussian(total, scale, table=table, read=main, digits=extra)
     digits, found = iter(extra.all), []
     for block in main.blocks:
         proposal = Proposal(table, sum(word << 64 * i for i, word in enumerate(block)))
@@ -191,7 +193,7 @@ def test_zero_is_drawn_with_one_sign_and_below_its_level(make):
         *word_for(table, places, 0, table.top - 1),
         *word_for(table, places, 3, 0, 1),
     ]
-    drawn = strips.gaussian(zeros(2), 4.0, table=table, read=Stream(0, words))
+    drawn = discrete_gaussian.gaussian(zeros(2), 4.0, table=table, read=Stream(0, words))
     assert drawn.tolist() == [0, -3]
 
 
@@ -199,11 +201,11 @@ def test_zero_is_drawn_with_one_sign_and_below_its_level(make):
 @pytest.mark.parametrize("height", [0, 2**64 - 1])
 def test_the_tail_far_out(halvings, height):
     """A height of 0.000… is below every level however far out; one of 0.111… is not."""
-    table = strips.make_table(2.0**57)
+    table = discrete_gaussian.make_table(2.0**57)
     leading = [0] * (halvings // 64) + [1 << 63 - halvings % 64]
     stream = Stream(0, leading + [height] * 8000)
-    exponent = strips._exponent_of(table.scale)
-    drawn = strips.settle(table, Open(0, True, True, 1, 5), exponent, stream)
+    exponent = discrete_gaussian._exponent_of(table.scale)
+    drawn = discrete_gaussian.settle(table, Open(0, True, True, 1, 5), exponent, stream)
     place = table.strips + halvings * table.tail_strips + 1 % table.tail_strips
     z = (place << table.width) + 5
     assert drawn == (-z if height == 0 else None)
@@ -232,7 +234,9 @@ def test_sums_in_strips_saturate():
 def test_draws_beyond_the_ends_stay_there(make, end):
     table = make(2.0**60)
     main, extra, wanted = Stream(1), Stream(2), 1000
-    drawn = strips.gaussian(np.full(wanted, end), table.scale, table=table, read=main, digits=extra)
+    drawn = discrete_gaussian.gaussian(
+        np.full(wanted, end), table.scale, table=table, read=main, digits=extra
+    )
     noise = draw(table, wanted, main.blocks, iter(extra.all))
     assert drawn.tolist() == [max(LEAST, min(end + z, MOST)) for z in noise]
 
@@ -258,11 +262,13 @@ def test_of_all_words_as_many_are_accepted_as_the_law_says(make, scale, bits):
 
 def test_digits_do_not_depend_on_the_precision():
     """Other code may set flint's precision: outcomes and digits stay the same."""
-    table, outcomes = strips_numpy.Table.of(100.0, 12), []
+    table, outcomes = discrete_gaussian_numpy.Table.of(100.0, 12), []
     for precision in (10, 53, 1000):
         with ctx.workprec(precision):
             main, extra = Stream(6), Stream(7)
-            drawn = strips.gaussian(zeros(2000), 100.0, table=table, read=main, digits=extra)
+            drawn = discrete_gaussian.gaussian(
+                zeros(2000), 100.0, table=table, read=main, digits=extra
+            )
             assert ctx.prec == precision
         outcomes.append((drawn.tolist(), extra.all))
     assert outcomes[0] == outcomes[1] == outcomes[2]

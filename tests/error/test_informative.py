@@ -5,8 +5,8 @@ from math import sqrt
 import numpy as np
 import pytest
 
+from spdp.error.informative import UNINFORMATIVE, informative_from
 from spdp.error.laws import mean_law, quantiles
-from spdp.error.worth import UNINFORMATIVE, informative_from
 
 
 @pytest.mark.parametrize("laplace", [False, True])

@@ -1,5 +1,5 @@
 // The discrete Gaussian by strips: its table, and draws from words that are given. The algorithm and its proof stand in
-// privacy/strips.py.
+// privacy/discrete_gaussian.py.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -61,13 +61,13 @@ from flint import arb, ctx, fmpq, fmpz
 
 from spdp.kernels import backend
 from spdp.kernels.arrays import Ints
-from spdp.privacy import strips_numpy
-from spdp.privacy.strips_numpy import OFFSET_BITS, Open
+from spdp.privacy import discrete_gaussian_numpy
+from spdp.privacy.discrete_gaussian_numpy import OFFSET_BITS, Open
 
 if TYPE_CHECKING:
     from spdp.kernels import _native
 
-Table: TypeAlias = "_native.StripTable | strips_numpy.Table"
+Table: TypeAlias = "_native.StripTable | discrete_gaussian_numpy.Table"
 Read = Callable[[int], bytes]
 Exponent = Callable[[int], arb]
 
@@ -92,7 +92,7 @@ def make_table(scale: float, bits: int = 32) -> Table:
     """The table of a scale. Fewer bits make tests meet rare branches."""
     compiled = native()
     if compiled is None or scale > INT64_SCALE:
-        return strips_numpy.Table.of(scale, bits)
+        return discrete_gaussian_numpy.Table.of(scale, bits)
     return compiled.StripTable(scale, bits)  # type: ignore[no-any-return]
 
 
@@ -152,8 +152,8 @@ def _draw(
         for place, exact in enumerate(total):
             out[place] = saturated(exact, _wide(table, read or os.urandom, exponent, digits))
         return []
-    if isinstance(table, strips_numpy.Table):
-        return strips_numpy.draw(table, total, out, read or os.urandom)
+    if isinstance(table, discrete_gaussian_numpy.Table):
+        return discrete_gaussian_numpy.draw(table, total, out, read or os.urandom)
     compiled = native()
     assert compiled is not None
     if read is None and not compiled.HAS_ENTROPY:

@@ -12,8 +12,8 @@ which are released.
 alike, which cancels in a contrast. It does not cancel where one class is wider or more
 skewed than another: contrasts are then not zero although the means agree. So, where the
 histograms differ, each class has a radius of its own, chosen such that the bias that is
-left is small beside the noise (:func:`spdp.adaptive.radius.fitted_radius`); where they
-agree, all have one radius, which balances the two.
+left is small beside the noise (:func:`spdp.adaptive.clipping_radius.fitted_radius`);
+where they agree, all have one radius, which balances the two.
 
 *Confidence region.* Let S_c be the sum of the n_c clipped records of a class, less the
 centre, N_c ~ N(0, σ_c²I) and e_c the noise of sum and count, z_c the ratio that is
@@ -67,7 +67,7 @@ import numpy as np
 from scipy import special
 
 from spdp.adaptive import TUNING, Search
-from spdp.adaptive.radius import CLASS_EDGES, TailPrior, fitted_radius
+from spdp.adaptive.clipping_radius import CLASS_EDGES, TailPrior, fitted_radius
 from spdp.adaptive.shrinkage import shrink
 from spdp.adaptive.steps import (
     BALL,
@@ -107,7 +107,7 @@ from spdp.statistics.class_means import (
 
 LEVEL = 0.05  # of a test, above which contrasts may be noise
 # Shares of μ², and what follows from the histogram, chosen on Gaussian and exponential
-# laws of d = 6 and 21 (benchmarks/results/statistics-contrast.md has other laws).
+# laws of d = 6 and 21; benchmarks/statistics/significance.py measures other laws.
 CENTER_SHARE, CENTER_BALL = 0.03, 1.3  # one more centre, in a ball over the distance
 HISTOGRAM_SHARE, BIAS_SHARE = 0.08, 0.03
 SEEN = 38.0  # noise of a cell times this: the smallest class whose spread can be compared

@@ -1,9 +1,9 @@
 """Level and power of the test of two class means, on synthetic laws of equal means.
 
-    python benchmarks/statistics/contrast.py level|power [--runs N] [--k 2 3 6]
+    python benchmarks/statistics/significance.py level|power [--runs N] [--k 2 3 6]
 
-prints a table and writes it to benchmarks/results/statistics-contrast-NAME.md. Records
-are vectors of the chart; noise is seeded: these are simulations.
+prints a table and writes it to benchmarks/results/statistics-significance-NAME.md.
+Records are vectors of the chart; noise is seeded: these are simulations.
 
 Laws: Gaussian classes whose spreads have the ratio r; *skewed*: the smaller class has
 one centred exponential coordinate of sd 0.8, the other is Gaussian; domain: Ball(5).
@@ -161,7 +161,7 @@ def main():
     args = parser.parse_args()
     lines = [f"# Contrasts: {args.what}", ""]
     lines += [
-        f"`python benchmarks/statistics/contrast.py {args.what}`, {args.runs} seeded runs.",
+        f"`python benchmarks/statistics/significance.py {args.what}`, {args.runs} seeded runs.",
         "",
     ]
     with multiprocessing.Pool() as pool:
@@ -169,7 +169,7 @@ def main():
             print(line, flush=True)
             lines.append(line)
     if not args.print:
-        (RESULTS / f"statistics-contrast-{args.what}.md").write_text("\n".join(lines) + "\n")
+        (RESULTS / f"statistics-significance-{args.what}.md").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

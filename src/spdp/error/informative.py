@@ -1,4 +1,4 @@
-r"""From how many records on a release is not known to be uninformative.
+r"""How many records a release needs at least, to be informative.
 
 A sum over the whole domain, a ball of radius r, has sensitivity 2r under replace-one.
 If all of the budget goes into it, the mean of n records has noise of scale 2r/(n·μ), or
@@ -26,7 +26,7 @@ UNINFORMATIVE = 0.9  # over the error of the domain's centre: less than a tenth 
 
 @lru_cache(maxsize=256)  # asked before every release
 def informative_from(d: int, price: float, laplace: bool, shrunk: bool) -> float:
-    """The least n that is not known to be too small.
+    """The least n: with fewer records a release is known to be uninformative.
 
     ``price`` is ε of Laplace noise, and μ of Gaussian noise.
     """

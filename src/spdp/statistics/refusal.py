@@ -1,7 +1,7 @@
 """Refusal of releases that public numbers show to be uninformative, before payment.
 
 *Enforced.* Whether a release is refused, and what the error says, depends on d, the
-budget, the method and a public number of records alone (:mod:`spdp.error.worth`).
+budget, the method and a public number of records alone (:mod:`spdp.error.informative`).
 Where the number of records is private (add-remove) nothing is refused.
 
 *Therefore* a refusal tells nothing of the records, and costs no budget.

@@ -20,11 +20,11 @@ import pytest
 from exact_strips import check, enclosed, level
 from strip_words import Stream, counted, cut_words, exact_counts, far_out, replay, zeros
 
-from spdp.privacy import strips, strips_numpy
+from spdp.privacy import discrete_gaussian, discrete_gaussian_numpy
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "spdp" / "kernels" / "native" / "strips.cpp"
-HOST = Path(__file__).with_name("strips_on_host.cpp")
+SOURCE = ROOT / "src" / "spdp" / "kernels" / "native" / "discrete_gaussian.cpp"
+HOST = Path(__file__).with_name("discrete_gaussian_on_host.cpp")
 COMPILERS = [found for name in ("g++", "clang++") if (found := shutil.which(name))]
 needs_compiler = pytest.mark.skipif(not COMPILERS, reason="no C++ compiler")
 UNSAFE = re.compile(r"fast-math|-Ofast|unsafe-math|associative-math|reciprocal-math|fp:fast")
@@ -58,7 +58,7 @@ class Host:
     HAS_ENTROPY = False
 
     def __init__(self, folder, text=None, compiler=None, flags=("-O2",)):
-        source, library = Path(folder) / "strips.cpp", Path(folder) / "host.so"
+        source, library = Path(folder) / "discrete_gaussian.cpp", Path(folder) / "host.so"
         source.write_text(SOURCE.read_text() if text is None else text)
         given = [f'-DSTRIPS="{source}"', "-I", str(SOURCE.parent), "-std=c++17", "-shared", "-fPIC"]
         command = [compiler or COMPILERS[0], *given, *flags, str(HOST), "-o", str(library)]
@@ -79,7 +79,7 @@ class Host:
         return table
 
     def propose(self, table, words, total, done, out):
-        """Like :func:`strips_numpy.propose`."""
+        """Like :func:`discrete_gaussian_numpy.propose`."""
         given = np.ascontiguousarray(words)
         each = 2 if table.width > 31 else 1
         pointers = given.ctypes.data, len(given) // each, total.ctypes.data, done, len(total)
@@ -139,10 +139,10 @@ CASES = [(4.0, 32), (4.0, 12), (1234.5678, 12), (2.0**40 + 3, 32), (2.0**40 + 3,
 
 
 def drawn(module_native, monkeypatch, scale, bits, table=None):
-    monkeypatch.setattr(strips, "native", lambda: module_native)
-    table = strips.make_table(scale, bits) if table is None else table
+    monkeypatch.setattr(discrete_gaussian, "native", lambda: module_native)
+    table = discrete_gaussian.make_table(scale, bits) if table is None else table
     given = {"table": table, "read": Stream(3), "digits": Stream(4)}
-    return strips.gaussian(zeros(1500), scale, **given).tolist()
+    return discrete_gaussian.gaussian(zeros(1500), scale, **given).tolist()
 
 
 @needs_compiler
@@ -220,7 +220,7 @@ IN_NUMPY = [
 
 def numpy_weight(z, scale):
     x = z / scale
-    return float(strips_numpy.exp_minus(np.array([0.5 * x * x]))[0])
+    return float(discrete_gaussian_numpy.exp_minus(np.array([0.5 * x * x]))[0])
 
 
 def tried(module, make, weight=numpy_weight):
@@ -262,7 +262,7 @@ def planted(text, old, new):
     return text.replace(old, new)
 
 
-def module_of(text, name="spdp.privacy.strips"):
+def module_of(text, name="spdp.privacy.discrete_gaussian"):
     module = ModuleType(name)
     exec(compile(text, name, "exec"), module.__dict__)
     return module
@@ -279,9 +279,9 @@ def caught(trial):
 @needs_compiler
 def test_the_trial_passes_without_a_planted_error(tmp_path, monkeypatch):
     host = Host(tmp_path)
-    monkeypatch.setattr(strips, "native", lambda: host)
-    tried(strips, host.StripTable, host.library.host_weight)
-    tried(strips, strips_numpy.Table.of)
+    monkeypatch.setattr(discrete_gaussian, "native", lambda: host)
+    tried(discrete_gaussian, host.StripTable, host.library.host_weight)
+    tried(discrete_gaussian, discrete_gaussian_numpy.Table.of)
 
 
 @needs_compiler
@@ -289,23 +289,23 @@ def test_the_trial_passes_without_a_planted_error(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("old", "new"), IN_CPP, ids=[new or "left out" for _, new in IN_CPP])
 def test_an_error_planted_in_cpp_is_caught(old, new, tmp_path, monkeypatch):
     host = Host(tmp_path, planted(SOURCE.read_text(), old, new))
-    monkeypatch.setattr(strips, "native", lambda: host)
-    assert caught(lambda: tried(strips, host.StripTable, host.library.host_weight))
+    monkeypatch.setattr(discrete_gaussian, "native", lambda: host)
+    assert caught(lambda: tried(discrete_gaussian, host.StripTable, host.library.host_weight))
 
 
 @pytest.mark.audit
 @pytest.mark.parametrize(("old", "new"), IN_PYTHON, ids=[new for _, new in IN_PYTHON])
 def test_an_error_planted_in_python_is_caught(old, new):
-    module = module_of(planted(Path(strips.__file__).read_text(), old, new))
-    assert caught(lambda: tried(module, strips_numpy.Table.of))
+    module = module_of(planted(Path(discrete_gaussian.__file__).read_text(), old, new))
+    assert caught(lambda: tried(module, discrete_gaussian_numpy.Table.of))
 
 
 @pytest.mark.audit
 @pytest.mark.parametrize(("old", "new"), IN_NUMPY, ids=[new for _, new in IN_NUMPY])
 def test_an_error_planted_in_numpy_is_caught(old, new):
-    text = planted(Path(strips_numpy.__file__).read_text(), old, new)
-    broken = module_of(text, "spdp.privacy.strips_numpy")
-    module = module_of(Path(strips.__file__).read_text())
+    text = planted(Path(discrete_gaussian_numpy.__file__).read_text(), old, new)
+    broken = module_of(text, "spdp.privacy.discrete_gaussian_numpy")
+    module = module_of(Path(discrete_gaussian.__file__).read_text())
     module.strips_numpy = broken
     assert caught(lambda: tried(module, broken.Table.of))
 

@@ -1,7 +1,8 @@
 """The sampler by strips in NumPy, where there are no compiled kernels.
 
-The same table, and the same draws from the same words, as ``kernels/native/strips.cpp``
-makes. What both do, and why it is exact: :mod:`spdp.privacy.strips`.
+The same table, and the same draws from the same words, as
+``kernels/native/discrete_gaussian.cpp`` makes. What both do, and why it is exact:
+:mod:`spdp.privacy.discrete_gaussian`.
 """
 
 from collections.abc import Callable

@@ -37,8 +37,8 @@ from spdp.statistics.method import Rule, plan_one_shot
 
 RESULTS = Path(__file__).parents[1] / "results"
 DELTA, DOMAIN = 1e-6, Ball(1.0)
-TUNED = ("gauss", "aniso", "t3", "bimodal", "outlier")
-HELD_OUT = ("skew", "shell", "clusters", "uniform", "line")
+TUNED = ("gauss", "aniso", "t3", "bimodal", "line", "outlier")
+HELD_OUT = ("skew", "shell", "clusters", "uniform", "disc", "lognormal", "cross")
 RUNS, RUNS_OF_MANY = 50, 20  # of a cell, and of one of 50,000 records
 NS, EPSILONS, WIDTHS = (200, 1000, 5000, 50_000), (0.3, 1.0, 3.0), (0.05, 0.15, 0.4, 0.8)
 
@@ -66,6 +66,15 @@ def vectors(shape, d, n, width, seed):
         Z = rng.uniform(-1, 1, (n, d))
     elif shape == "line":
         Z = np.outer(rng.standard_normal(n), v) + 0.1 * Z / sqrt(d)
+    elif shape == "disc":
+        plane = np.linalg.qr(rng.standard_normal((d, 2)))[0]
+        Z[:, :2] /= np.linalg.norm(Z[:, :2], axis=1, keepdims=True)
+        Z = (Z[:, :2] * np.sqrt(rng.random((n, 1)))) @ plane.T + 0.05 * Z / sqrt(d)
+    elif shape == "lognormal":
+        Z *= np.exp(0.8 * rng.standard_normal((n, 1))) / np.linalg.norm(Z, axis=1, keepdims=True)
+    elif shape == "cross":
+        lines = np.linalg.qr(rng.standard_normal((d, 2)))[0].T[rng.integers(0, 2, n)]
+        Z = lines * rng.standard_normal((n, 1)) + 0.1 * Z / sqrt(d)
     Z -= Z.mean(axis=0)
     Z *= width / sqrt((Z**2).sum(axis=1).mean())
     if shape == "outlier":  # one in a hundred lies far out

@@ -458,6 +458,7 @@ Worker* make_logeuclid(int k) {
         case 3: return make<3>(k);
         case 4: return make<4>(k);
         case 5: return make<5>(k);
+#ifndef SPDP_FEW_SIZES
         case 6: return make<6>(k);
         case 7: return make<7>(k);
         case 8: return make<8>(k);
@@ -465,6 +466,7 @@ Worker* make_logeuclid(int k) {
         case 10: return make<10>(k);
         case 11: return make<11>(k);
         case 12: return make<12>(k);
+#endif
         default: return make<0>(k);
     }
 }

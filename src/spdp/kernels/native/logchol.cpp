@@ -195,6 +195,7 @@ Worker* make_logchol(int k) {
         case 3: return make_lanes<3>(k);
         case 4: return make_lanes<4>(k);
         case 5: return make_lanes<5>(k);
+#ifndef SPDP_FEW_SIZES
         case 6: return make_lanes<6>(k);
         case 7: return make_lanes<7>(k);
         case 8: return make_lanes<8>(k);
@@ -202,6 +203,7 @@ Worker* make_logchol(int k) {
         case 10: return make_lanes<10>(k);
         case 11: return make_lanes<11>(k);
         case 12: return make_lanes<12>(k);
+#endif
         default: return make_lanes<0>(k);
     }
 }

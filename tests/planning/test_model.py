@@ -206,7 +206,7 @@ def test_what_cannot_be_planned():
     with pytest.raises(ParameterError, match="effect must be a positive"):
         plan("difference", n=N, k=K, effect=-1.0, **PUBLIC)
     few = plan("median", n=5, k=K, **PUBLIC)
-    assert few.verdict == "too few records to find where they lie: 42 are needed"
+    assert few.verdict == "too few records to locate the data: 42 are needed"
     assert few.verdict in repr(few)
     assert few.uninformative
     assert "simulated on synthetic records" in few._repr_html_()

@@ -25,6 +25,7 @@ from spdp.statistics.base import DISTANCE, Context, Settled, Statistic
 from spdp.statistics.mean import Mean
 from spdp.statistics.method import TENSORS, OneShot, plan_one_shot
 from spdp.statistics.reference import Reference
+from spdp.statistics.refusal import fewest_records
 
 Advance = Callable[[float], None]
 
@@ -371,7 +372,9 @@ class Planner:
     def refused(self) -> bool:
         """Whether the release is refused unless it is asked for ``anyway``."""
         public = self.adjacency == Adjacency.REPLACE_ONE
-        return public and self.n < self.planned.least(self, self.settled(self.n, self.epsilon))
+        return public and self.n < fewest_records(
+            self.planned, self, self.settled(self.n, self.epsilon)
+        )
 
     def is_exact(self, n: int, epsilon: float) -> bool:
         """Whether the error of the method that will run has an exact law."""

@@ -233,7 +233,7 @@ def plan(
 
     >>> p = plan("dispersion", n=50, k=9, epsilon=1.0, delta=1e-6, domain=Ball(5.0))
     >>> p.verdict
-    'too few records to find where they lie: 114 are needed'
+    'too few records to locate the data: 114 are needed'
     """
     if error is not None and power is not None:
         raise ParameterError(f"pass {named('error')} or {named('power')}, not both")

@@ -148,13 +148,13 @@ class Declaration:
     shrinks: ClassVar[tuple[str, ...]] = ()
     stated: ClassVar[tuple[str, ...]] = ()
 
-    def informative_from(self, d: int, budget: Budget, method: str | None) -> float:
+    def informative_from(self, d: int, budget: Budget, shrunk: bool) -> float:
         """The least public number of records that may give an informative release.
 
         See :mod:`spdp.error.informative`.
         """
         price, laplace = budget.mu or budget.epsilon, budget.noise is Noise.LAPLACE
-        return informative_from(d, price, laplace, method in self.shrinks)
+        return informative_from(d, price, laplace, shrunk)
 
     def known_uninformative(self, f: Facts) -> bool:
         """Whether public numbers alone say that the domain's centre is about as good.
@@ -166,7 +166,7 @@ class Declaration:
             return False
         if f.searched and f.reference is not None:
             return False
-        return f.n < self.informative_from(f.d, f.budget, f.method)
+        return f.n < self.informative_from(f.d, f.budget, f.method in self.shrinks)
 
     def free_distance(self, f: Facts) -> float | None:
         """Largest distance of the domain's centre from any mean in the domain.

@@ -41,9 +41,9 @@ from spdp.release.declaration import Declaration
 from spdp.release.publishing import publish
 from spdp.statistics import find
 from spdp.statistics.options import DEFAULTS, Options
-from spdp.statistics.refusal import least_epsilon, too_few
+from spdp.statistics.refusal import refuse_uninformative
 
-# What an error is called that is the distance of a released matrix to its estimand.
+# Name of the error that is a distance from a released matrix to its estimand.
 DISTANCE = "rms error"
 
 
@@ -119,10 +119,10 @@ class Settled(NamedTuple):
 
     budget: Budget
     method: str = "adaptive"
-    shot: Any = None  # the query of one shot
+    one_shot: Any = None  # its query, noise and law
     reason: str = ""  # why this method, in words
-    two: bool = False  # one shot in a curved metric: two means over the domain, at most
-    referred: bool = False  # a search from a public reference: it is compared with that
+    two_step: bool = False  # one shot in a curved metric: at most two means over the domain
+    has_reference: bool = False  # a search from public data
 
 
 class Context(NamedTuple):
@@ -263,7 +263,7 @@ class Statistic(Declaration):
 
     def thresholds(self, d: int, mu: float) -> dict[str, int | None]:
         """Numbers of records below which it refuses, warns or finds nothing."""
-        return {"to find where they lie": enough(TUNING.rounds_from * sqrt(d) / mu)}
+        return {"to locate the data": whole_records(TUNING.rounds_from * sqrt(d) / mu)}
 
     # --- the way from records to a release
 
@@ -293,7 +293,7 @@ class Statistic(Declaration):
         paid["unit"] = records.unit
         account = Account(settled.budget, neighbours, **paid)
         if neighbours is Adjacency.REPLACE_ONE and not options["anyway"]:
-            check_enough = partial(self.check_enough, records, options, settled)
+            check_enough = partial(refuse_uninformative, self, records, options, settled)
             if records.n is None:  # told by reading: checked just before payment
                 account.before_payment = check_enough
             else:
@@ -308,26 +308,6 @@ class Statistic(Declaration):
         steps = context.account.steps
         with working(lambda: f"{self.name}: {len(steps)} noisy answers so far"):
             return self.publish(context, self.run(context))
-
-    def check_enough(self, records: Any, options: Options, settled: Settled, n: int) -> None:
-        """Refuse n records that public numbers show to be uninformative."""
-        least = self.least(records, settled)
-        if n >= least or n == 0:  # no records at all are an error of the data
-            return
-        given = {"adjacency": Adjacency.REPLACE_ONE, "ledger": options["ledger"]}
-
-        def least_at(epsilon: float) -> float:
-            other = self.settle(records, epsilon, options["delta"], **given)
-            return self.least(records, other)
-
-        raise too_few(n, least, least_epsilon(n, options["epsilon"], least_at), records.unit)
-
-    def least(self, records: Any, settled: Settled) -> float:
-        """The least public number of records that is not refused."""
-        d = len(records.space.region.center)
-        if settled.referred:
-            return 0.0
-        return self.informative_from(d, settled.budget, settled.method)
 
     def publish(self, context: Context, outcome: Outcome) -> Release:
         """Map vectors to matrices in the domain, and derive the certificate."""
@@ -362,7 +342,7 @@ def _choices(kind: Any) -> list[Any]:
     return [f for f in enums if issubclass(f.metadata["kind"], StrEnum)]
 
 
-def enough(n: float) -> int | None:
+def whole_records(n: float) -> int | None:
     """A whole number of records; None for more than can be added up exactly."""
     return None if n > MAX_RECORDS else ceil(n)
 

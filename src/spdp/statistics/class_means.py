@@ -379,7 +379,7 @@ def seen_from(C: int, d: int, mu: float, second: str) -> dict[str, int | None]:
     """The number of records from which every class of C equal ones is seen."""
     query = MomentSum("", Frame.plain(np.zeros(d)), 1.0, C, second)
     sd = query.sensitivity(Adjacency.REPLACE_ONE) / mu / query.weight
-    return {"to see every class": base.enough(C * (least_count(sd) + SEEN_ABOVE * sd))}
+    return {"to see every class": base.whole_records(C * (least_count(sd) + SEEN_ABOVE * sd))}
 
 
 def class_means(rows: Rows, classes: int) -> Array:

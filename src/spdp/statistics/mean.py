@@ -177,11 +177,11 @@ class Mean(base.Statistic):
         method, budget, reason = rule.choose(records.n if public else None, self.method)
         if method is Method.ONESHOT:
             if not space.chart.flat:  # its second step depends on the first
-                return Settled(budget, Method.ADAPTIVE, None, reason, two=True)
+                return Settled(budget, Method.ADAPTIVE, None, reason, two_step=True)
             return Settled(budget, method, shot, reason)
         if budget.noise is Noise.LAPLACE:
             check_pure_budget(epsilon, len(space.region.center))
-        return Settled(budget, method, shot, reason, referred=self.reference is not None)
+        return Settled(budget, method, shot, reason, has_reference=self.reference is not None)
 
     def run(self, context: Context) -> Outcome:
         one_shot = context.settled.method == Method.ONESHOT
@@ -192,7 +192,7 @@ class Mean(base.Statistic):
     def search(self, context: Context) -> Outcome:
         """Find where the records are, then take their mean there."""
         search = context.search(context.gather())
-        if context.settled.two:
+        if context.settled.two_step:
             found = TwoMeans(search).run()
         elif context.account.budget.mu is None:
             found = PureMeanSearch(search).run()
@@ -202,7 +202,7 @@ class Mean(base.Statistic):
 
     def one_shot(self, context: Context) -> Outcome:
         """Ask the only query of a one-shot release."""
-        shot: OneShot = context.settled.shot
+        shot: OneShot = context.settled.one_shot
         store: VectorStore = context.records.stream()
         answer = context.account.ask(shot.query, store)
         estimate: Estimate = answer.estimate

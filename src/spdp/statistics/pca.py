@@ -57,7 +57,7 @@ from spdp.release.declaration import MATRIX, Check, Sampled, Values
 from spdp.release.synthetic import covariance_root
 from spdp.release.verify import CLOSE, Arrays, covariance, farthest, same
 from spdp.rendering.panels import Panel, changes, matrix_panels, row, stacked
-from spdp.statistics.base import Context, Outcome, enough
+from spdp.statistics.base import Context, Outcome, whole_records
 from spdp.statistics.clipped_mean import ClippedMean, MomentStep, clipped_mean, variances_of
 from spdp.statistics.options import Options, option, public
 
@@ -198,8 +198,8 @@ class PCA(ClippedMean):
 
     def thresholds(self, d: int, mu: float) -> dict[str, int | None]:
         return {
-            "to release components": enough(LEAST * d**1.5 / mu),
-            "to release components without a warning": enough(ENOUGH * d**1.5 / mu),
+            "to release components": whole_records(LEAST * d**1.5 / mu),
+            "to release components without a warning": whole_records(ENOUGH * d**1.5 / mu),
         }
 
     # --- what the certificate says

@@ -10,11 +10,40 @@ Where the number of records is private (add-remove) nothing is refused.
 from collections.abc import Callable
 from decimal import ROUND_CEILING, Context
 from math import ceil, sqrt
+from typing import Any
 
 from spdp.errors import ParameterError, Uninformative
-from spdp.options import Unit, counted
+from spdp.options import Adjacency, Unit, counted
+from spdp.statistics.options import Options
 
 MOST, PRECISE = 500.0, 1.0005  # largest ε that is looked at, and how precisely
+
+
+def fewest_records(statistic: Any, records: Any, settled: Any) -> float:
+    """The least public number of records that is not refused."""
+    if settled.has_reference:  # the release is compared with the public data
+        return 0.0
+    shrunk = settled.method in statistic.shrinks and not settled.two_step
+    found: float = statistic.informative_from(
+        len(records.space.region.center), settled.budget, shrunk
+    )
+    return found
+
+
+def refuse_uninformative(
+    statistic: Any, records: Any, options: Options, settled: Any, n: int
+) -> None:
+    """Refuse n records that public numbers show to be uninformative."""
+    least = fewest_records(statistic, records, settled)
+    if n >= least or n == 0:  # no records at all are an error of the data
+        return
+    given = {"adjacency": Adjacency.REPLACE_ONE, "ledger": options["ledger"]}
+
+    def least_at(epsilon: float) -> float:
+        other = statistic.settle(records, epsilon, options["delta"], **given)
+        return fewest_records(statistic, records, other)
+
+    raise too_few(n, least, least_epsilon(n, options["epsilon"], least_at), records.unit)
 
 
 def too_few(n: int, least: float, epsilon: float | None, unit: Unit) -> Uninformative:

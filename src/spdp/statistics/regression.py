@@ -276,7 +276,7 @@ class Regression(Statistic):
 
     def thresholds(self, d: int, mu: float) -> dict[str, int | None]:
         p = len(check_ranges(self.ranges))
-        return {"to release a regression": base.enough(FEWEST * sqrt(d * (1 + p)) / mu)}
+        return {"to release a regression": base.whole_records(FEWEST * sqrt(d * (1 + p)) / mu)}
 
     # --- what the certificate says
 

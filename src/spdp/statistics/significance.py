@@ -94,7 +94,7 @@ from spdp.queries.sums import ClassClippingBias, Frame
 from spdp.release.certificate import Facts
 from spdp.release.declaration import MUST, Check, Values
 from spdp.release.verify import CLOSE, Arrays, at_edge, at_least, close, equal, same
-from spdp.statistics.base import Context, Outcome, enough
+from spdp.statistics.base import Context, Outcome, whole_records
 from spdp.statistics.class_means import (
     ClassStatistic,
     check_classes,
@@ -350,7 +350,7 @@ class Contrast(ClassStatistic):
     def thresholds(self, d: int, mu: float) -> dict[str, int | None]:
         classes = len(self.classes)
         cell = sqrt(2.0 / HISTOGRAM_SHARE) / mu
-        given = {"for a p-value": enough(classes * SEEN * cell)}
+        given = {"for a p-value": whole_records(classes * SEEN * cell)}
         return super().thresholds(d, mu) | seen_from(classes, d, mu, "full") | given
 
     # --- what the certificate says

@@ -24,6 +24,7 @@ from spdp.options import Adjacency, Mechanism, Method, Noise
 from spdp.planning.model import Planner
 from spdp.privacy.budget import Budget
 from spdp.statistics.base import DISTANCE
+from spdp.statistics.refusal import fewest_records
 from spdp.wizard.recipe import Recipe
 
 LEAST, MOST = 0.02, 30.0  # ε that a forecast looks at
@@ -84,7 +85,7 @@ class Forecast:
             return Predicted(None, "", "", True)
         noise = settled.budget.noise
         public = p.adjacency == Adjacency.REPLACE_ONE
-        refused = public and n < p.planned.least(p, settled)
+        refused = public and n < fewest_records(p.planned, p, settled)
         if p.is_mean and not p.curved and settled.method == Method.ONESHOT:
             error: float | None = sqrt(p.shot(epsilon).expected_squared_error(n))
         else:

@@ -107,7 +107,7 @@ docs-quick: $(VENV)/.dev
 
 # Wheels for Linux, macOS and Windows, made here without containers, for Python 3.11 and for all later ones; checked, and
 # run as far as this machine can: PYTHONS in fresh environments, the wheel for aarch64 under qemu. Needs apt and qemu-user.
-PYTHONS ?= $(shell command -v python3.11 python3.12 python3.13 python3.14)
+PYTHONS ?= $(shell for p in python3.11 python3.12 python3.13 python3.14; do $$p -c "import sys; print(sys.executable)" 2> /dev/null; done)
 wheels: .venv-wheels/.done
 	rm -f dist/*.whl
 	PATH="$(CURDIR)/.venv-wheels/bin:$$PATH" .venv-wheels/bin/python .ci/wheels.py --output dist

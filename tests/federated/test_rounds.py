@@ -121,7 +121,7 @@ def test_the_search_is_told_how_much_larger_its_noise_is(search):
 
 def test_a_study_cannot_ask_more_than_its_budget(search):
     account = StudyAccount(search.asker)
-    account.count(account.mu)
+    account.charge(account.mu)
     with pytest.raises(ValueError, match="more than its budget"):
         account.ask(whole_domain_sum(search.c.terms.space.region), FarStore(10, 6), 0.5)
 

@@ -27,7 +27,7 @@ class Component(NamedTuple):
 
 
 class Chart(ABC):
-    """One flat metric on k×k matrices.
+    """One metric on k×k matrices, seen from one point.
 
     Only :meth:`vector` and :meth:`log_jacobian` raise errors for invalid matrices.
     A metric needs one chart, and kernels where speed matters: where a kernels module

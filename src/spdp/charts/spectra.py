@@ -1,4 +1,4 @@
-r"""The largest spread of a spectrum whose smallest value and trace are bounded.
+r"""The smallest ball around spectra whose least value and trace are bounded.
 
 Independent of any chart: eigenvalues l_i ≥ low > 0 with Σ l_i ≤ T (T > k·low). How far
 can their logarithms be from (t, …, t)? With φ(l) = (ln l − t)²,

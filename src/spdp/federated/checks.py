@@ -98,7 +98,7 @@ def _rounds(rounds: Rounds, release: Release) -> Iterator[Check]:
         asked = understood(said, study, center)
         center = asked.center
         yield Check("price", account.affords(asked.mu), f"{where}: within the budget")
-        account.count(asked.mu)
+        account.charge(asked.mu)
         check_norm(study, asked.query, said, totals[number])
     if study.terms.method == "oneshot":
         only = only_round(study, rounds.sealed)

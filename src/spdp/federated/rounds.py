@@ -254,4 +254,4 @@ def released(asker: Asker) -> Release:
     statistic.prepare(records)
     options: Any = {"adjacency": Adjacency.REPLACE_ONE, "ledger": None}
     settled = statistic.settle(records, *budget, **options)  # type: ignore[arg-type]
-    return statistic.ask(Context(terms.space, account, records, settled))
+    return statistic.run_and_publish(Context(terms.space, account, records, settled))

@@ -116,7 +116,7 @@ class Site(AbstractContextManager["Site"]):
             description = loads(answered.description, Description)
             if description.turn is not None:
                 self._turn(unpacked(description.turn, (self.study.terms.d,) * 2))
-            self._account.count(undouble(description.mu))
+            self._account.charge(undouble(description.mu))
 
     def answered(self) -> list[Answered]:
         """What this site has answered."""

@@ -319,8 +319,8 @@ class Account:
         """Whether Σ μᵢ² ≤ μ² still holds, exactly, after a step of this price."""
         return 0 < mu <= self.mu and self._spent + _exact(mu, 2) <= self._total
 
-    def count(self, mu: float) -> None:
-        """Count a price that was paid for a step before: by an earlier process."""
+    def charge(self, mu: float) -> None:
+        """Charge a price: of a draw to come, or of one that an earlier process made."""
         if not self.affords(mu):
             raise ParameterError("a release tried to spend more than its budget")
         self._spent += _exact(mu, 2)
@@ -337,7 +337,7 @@ class Account:
         if self._rng is not None:
             raise ParameterError("a site's share of the noise is never seeded")
         scale = share_scale(int(query.sensitivity(self.adjacency)), mu, honest)
-        self.count(mu)
+        self.charge(mu)
         exact = np.ascontiguousarray(store.total(query), np.int64)
         drawn = noise.gaussian(np.zeros(len(exact), np.int64), scale, None)
         wrapped: NDArray[np.uint64] = exact.view(np.uint64) + drawn.view(np.uint64)

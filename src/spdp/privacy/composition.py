@@ -1,4 +1,6 @@
-r"""What a history of releases has cost of a budget, and what still fits.
+r"""What a ledger's releases have cost of its budget, and what still fits.
+
+Shares of one release add up in :mod:`spdp.privacy.account`.
 
 *Composition.* A release is μᵢ-GDP. One with Gaussian noise is so exactly; a pure εᵢ-DP
 one is dominated by the Gaussian of :func:`~spdp.privacy.budget.pure_mu`. The condition

@@ -1,4 +1,4 @@
-"""What a statistic declares of its releases.
+"""What a statistic declares of its releases, and the certificate derived from it.
 
 What it releases, in which steps, what it estimates and what is known of its error.
 Certificates are derived from it (:func:`derive`), verified by deriving them again
@@ -83,7 +83,7 @@ class Check(NamedTuple):
 
 
 class Declaration:
-    """What a statistic declares of its releases.
+    """What a statistic declares of its releases, and the certificate derived from it.
 
     Attributes
     ----------
@@ -344,10 +344,10 @@ def functions(having: Callable[[Declaration], bool]) -> str:
 def derive(facts: Facts) -> Certificate:
     """The certificate of facts, with every field that follows from them."""
     own = {name: getattr(facts, name) for name in Facts.__struct_fields__}
-    return Certificate(**own | derived(facts))
+    return Certificate(**own | derived_fields(facts))
 
 
-def derived(facts: Facts) -> dict[str, Any]:
+def derived_fields(facts: Facts) -> dict[str, Any]:
     """The fields that follow from others."""
     f, declaration = facts, facts.declaration
     private, error = f.seed is None, _error(f)

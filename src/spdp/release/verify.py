@@ -7,7 +7,7 @@ does NOT prove that the noise was drawn, that the records were those of the data
 that the domain was chosen without looking at them, that each person owned one record
 (or that the ids of persons were right), or that a ledger was kept.
 
-What follows from other fields is compared with :func:`.declaration.derive`;
+What follows from other fields is compared with :func:`.declaration.derived_fields`;
 what is an inequality, and what is known of the values, is checked here for all
 statistics, and beside each statistic for its own.
 """
@@ -36,7 +36,7 @@ from spdp.release.declaration import (
     PARTS,
     Check,
     Values,
-    derived,
+    derived_fields,
     mu_spent,
 )
 
@@ -187,7 +187,7 @@ def close(a: Any, b: Any) -> bool:
 
 def _derived(stated: Certificate) -> Iterator[Check]:
     """Every field that follows from others, derived again."""
-    for name, b in derived(stated).items():
+    for name, b in derived_fields(stated).items():
         a = _in_current_words(getattr(stated, name))
         detail = f"stated {_brief(a)}" + ("" if close(a, b) else f", expected {_brief(b)}")
         yield Check(name.replace("_", " "), close(a, b), detail)

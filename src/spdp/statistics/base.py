@@ -299,9 +299,9 @@ class Statistic(Declaration):
             else:
                 check_enough(records.n)
         context = Context(records.space, account, records, settled)
-        return self.ask(context)
+        return self.run_and_publish(context)
 
-    def ask(self, context: Context) -> Release:
+    def run_and_publish(self, context: Context) -> Release:
         """Run on an account and publish; what no search can do is refused first."""
         if context.settled.method == "adaptive":
             check_between(context.space.region.radius, *RADII)

@@ -27,7 +27,7 @@ class Options(TypedDict, total=False):
         Public set that every record is clipped to. It must not be computed from the
         data.
     metric : str
-        A flat metric, one of ``spdp.charts.CHARTS``. Distances of two metrics cannot be
+        One of ``spdp.charts.CHARTS``. Distances of two metrics cannot be
         compared.
     reference_point : array (k, k), optional
         A public SPD matrix C: records are whitened, C^-½·X·C^-½, and the result is

@@ -453,12 +453,12 @@ template <int K> Worker* make(int k) { return new Solver<K, (K > 0 && K <= 12) ?
 Worker* make_logeuclid(int k) {
     if (k >= LARGE) return new Large(k);
     switch (k) {
-        case 1: return make<1>(k);
         case 2: return make<2>(k);
         case 3: return make<3>(k);
+#ifndef SPDP_FEW_SIZES
+        case 1: return make<1>(k);
         case 4: return make<4>(k);
         case 5: return make<5>(k);
-#ifndef SPDP_FEW_SIZES
         case 6: return make<6>(k);
         case 7: return make<7>(k);
         case 8: return make<8>(k);

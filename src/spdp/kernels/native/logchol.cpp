@@ -193,9 +193,9 @@ Worker* make_logchol(int k) {
     switch (k) {
         case 2: return make_lanes<2>(k);
         case 3: return make_lanes<3>(k);
+#ifndef SPDP_FEW_SIZES
         case 4: return make_lanes<4>(k);
         case 5: return make_lanes<5>(k);
-#ifndef SPDP_FEW_SIZES
         case 6: return make_lanes<6>(k);
         case 7: return make_lanes<7>(k);
         case 8: return make_lanes<8>(k);

@@ -226,6 +226,89 @@ def test_moves_that_wait_are_those_that_were_made(monkeypatch):
     np.testing.assert_allclose(totals[0], exact.mean(axis=0), rtol=0, atol=1e-7)
 
 
+@pytest.mark.parametrize("metric", ["logeuclid", "riemann"])
+def test_rows_that_are_read_again_are_the_rows_that_were_kept_to_the_bit(metric):
+    """Whether all fit follows from their number, which may be private."""
+    from spdp.charts import CHARTS
+    from spdp.charts.riemann import Point
+    from spdp.data.source import as_source
+    from spdp.domain.base import Space
+    from spdp.engines import LocalEngine
+    from spdp.options import OnInvalid
+    from spdp.queries.sums import Frame, VectorSum
+
+    rng = np.random.default_rng(5)
+    spectra = np.exp(rng.choice([-9.0, 9.0], (400, 3)))  # hardly held by float64 elsewhere
+    Q = np.linalg.qr(rng.standard_normal((400, 3, 3)))[0]
+    X = (Q * spectra[:, None, :]) @ Q.transpose(0, 2, 1)
+    X = 0.5 * (X + X.transpose(0, 2, 1))
+    space = Space.of(CHARTS[metric], Ball(16.0), 3)
+    engine, source = LocalEngine(), as_source(X)
+    task = engine.task(source, space.chart, space.region, OnInvalid.CENTER)
+    turns = [np.linalg.qr(rng.standard_normal((6, 6)))[0] for _ in range(3)]
+    first = Point.start(6).moved(4.0 * rng.standard_normal(6))
+    second = first.moved(-4.0 * rng.standard_normal(6))
+
+    def carried(store, W):
+        return store.carried(W) if metric == "riemann" else store
+
+    query = VectorSum("mean", Frame.plain(np.zeros(6)), 40.0)
+    totals = []
+    for kept in (1 << 30, 4000):
+        store, found = engine.hold(source, task, kept), []
+        for step in (
+            lambda s: carried(s, first.to_here(None)),
+            lambda s: s.rotated(turns[0]).rotated(turns[1]),
+            lambda s: s.rotated(turns[1].T).rotated(turns[0].T),
+            lambda s: carried(s, second.to_here(first)),
+            lambda s: carried(s.rotated(turns[2]).rotated(turns[2].T), first.to_here(second)),
+        ):
+            store = step(store)
+            found.append(store.total(query))
+        totals.append(found)
+    np.testing.assert_array_equal(totals[1], totals[0])
+
+
+WIDE = [
+    (EigenvalueBounds(1e-20, 1e20), np.empty((0, 2, 2)), 758464574),
+    (Ball(200.0), np.tile(np.eye(2), (8, 1, 1)), 854570105),
+    (EigenvalueBounds(1e-15, 1e15), np.tile(np.eye(3), (300, 1, 1)), 722716828),
+]
+
+
+@pytest.mark.parametrize(("domain", "X", "seed"), WIDE)
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_domains_wider_than_float64_can_invert_give_releases_that_verify(
+    domain, X, seed, adjacency, tmp_path
+):
+    if adjacency == "replace-one" and not len(X):
+        return
+    options = {"metric": "riemann", "method": "adaptive", "mechanism": "gaussian"}
+    options |= {"adjacency": adjacency, "anyway": True}
+    for i in range(20):
+        release = private_mean(
+            X, epsilon=0.05, delta=1e-6, domain=domain, random_state=seed + i, **options
+        )
+        assert verifies(release)
+    release.save(tmp_path / "wide")
+
+
+def test_wider_domains_yet_are_refused_before_payment():
+    with pytest.raises(ParameterError, match="must lie between 0 and 200"):
+        private_mean(np.eye(2)[None], metric="riemann", epsilon=1.0, delta=1e-6, domain=Ball(201.0))
+
+
+def test_a_point_that_float64_cannot_invert_is_one_near_it():
+    from spdp.charts.riemann import CONDITION, Point
+
+    point = Point.start(6).moved(np.array([60.0, -60.0, 0.0, 3.0, 0.0, 0.0]))
+    values = np.linalg.svd(point.held().factor, compute_uv=False)
+    assert values[0] / values[-1] <= CONDITION * (1 + 1e-9)
+    np.testing.assert_allclose(values[0], np.linalg.svd(point.factor, compute_uv=False)[0])
+    near = Point.start(6).moved(np.array([3.0, -3.0, 0.0, 1.0, 0.0, 0.0]))
+    assert near.held() is near
+
+
 def engine_kernels():
     from spdp.kernels import kernels_for
 

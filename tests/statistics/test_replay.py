@@ -141,6 +141,23 @@ def test_add_remove_passes(name):
     assert 0.9 < add_remove_costs(80, STATISTICS[name]).max() <= 1
 
 
+@pytest.mark.parametrize("metric", ["logeuclid", "riemann"])
+@pytest.mark.parametrize("name", ["adaptive", "pure search"])
+def test_a_record_more_that_does_not_fit_into_memory_shows_nowhere(name, metric, monkeypatch):
+    """One dataset fits, its neighbour does not; float64 hardly holds the records."""
+    monkeypatch.setattr(engine_base, "IN_MEMORY", 1)
+    rng = np.random.default_rng(17)
+    options = STATISTICS[name] | {"metric": metric, "adjacency": "add-remove"}
+    spectra = np.repeat([[9.0, -9.0], [-9.0, 9.0]], [1500, 200], axis=0)
+    angle = np.array([0.0, *rng.uniform(0, np.pi, 2)])
+    for i, turn in enumerate(angle):
+        V = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+        X = (V * np.exp(spectra)[:, None, :]) @ V.T
+        X = 0.5 * (X + X.transpose(0, 2, 1))
+        monkeypatch.setattr(engine_base, "KEEP_BYTES", (len(X) - 1) * 8 * 3)
+        assert audit(means(Ball(13.5), 8.0, **options), X[:-1], X, seed=i) <= 1
+
+
 @pytest.mark.audit
 @pytest.mark.parametrize("name", STATISTICS)
 def test_add_remove_passes_thousands_of_times(name):

@@ -59,9 +59,12 @@ class MovingSearch(Search):
     # --- coordinates
 
     def move(self, y: Array) -> None:
-        """See records from y; the frame's axes and units go along, its centre is y."""
+        """See records from y; the frame's axes and units go along, its centre is y.
+
+        Or from a point near y, where float64 could not carry records back from y.
+        """
         before = self.point or Point.start(self.d)
-        self.point = before.moved(self.original(y))
+        self.point = before.moved(self.original(y)).held()
         self.rounding += carried_rounding(self.space.region, before.factor, self.point.factor)
         self._carry(self.point.to_here(before), self.axes)
         self.domain_center = self.turned(self.point.seen(self.space.region.center))

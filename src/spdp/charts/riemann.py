@@ -46,6 +46,7 @@ from spdp.kernels.base import Kernels, Region
 from spdp.kernels.vecd import compose, invvecd, size_of
 
 OFF_CENTER = 1e-9  # off a multiple of I, relative to the radius: rounding of a centre
+CONDITION = 1e6  # largest of a point's factor: float64 can invert it
 
 
 class _AffineInvariant(LogEuclidean):
@@ -100,6 +101,13 @@ class Point(NamedTuple):
         """The point Exp_C(w), with the frame transported there: G·Expm(½·invvecd w)."""
         values, V = np.linalg.eigh(invvecd(w))
         return Point(np.asarray(self.factor @ compose(V, np.exp(0.5 * values))))
+
+    def held(self) -> "Point":
+        """This point, or one near it whose factor float64 can invert."""
+        U, values, V = np.linalg.svd(self.factor)
+        if values[-1] * CONDITION >= values[0]:
+            return self
+        return Point(np.asarray((U * np.maximum(values, values[0] / CONDITION)) @ V))
 
     def at(self, w: Array) -> Array:
         """The vector of Exp_C(w), seen from the chart's own point."""

@@ -42,6 +42,12 @@ class LocalStore(VectorStore):
 
     Which vectors are kept is secret. It depends on the number of records and on the
     secret key, never on what the records hold.
+
+    *Enforced.* Rows that were kept, and rows that are read again because not all fit,
+    go through the same maps in the same order: moves that wait become one, in either
+    case, when all rows are asked next. *Therefore* a total over all rows is the same to
+    the bit, whether they fit or not, and a private number of records does not show in
+    which of the two it was.
     """
 
     def __init__(self, engine: LocalEngine, source: Source, task: Task, limit: int) -> None:
@@ -52,7 +58,7 @@ class LocalStore(VectorStore):
         self._places: list[NDArray[np.intp]] | None = None  # of the subsample; None: all
         self._thin: list[Rows] | None = None
         self._moves = store.Moves()  # since records were read
-        self._waiting = store.Moves()  # of rows that were kept: made when they are asked
+        self._waiting = store.Moves()  # after those: made when all rows are asked
         _, self.n = collect(source, self._first_pass(), task.allow_none)
         self._kept = self._kept or [store.no_vectors(task).rows]
         self._kernels = kernels_for(self._kept[0].Y, task.kernels)
@@ -81,19 +87,18 @@ class LocalStore(VectorStore):
         if self._waiting.steps:
             for i, rows in enumerate(self._kept):  # where they lie: memory stays flat
                 self._kept[i] = self._waiting.apply(rows, self._task.kernels)
+            self._moves = self._moves.followed_by(self._waiting)
             self._waiting = store.Moves()
         return self._kept
 
     def rotated(self, axes: Array) -> VectorStore:
-        for moves in (self._moves, self._waiting):
-            moves.rotate(axes)
+        self._waiting.rotate(axes)
         for i, rows in enumerate(self._thin or []):
             self._thin[i] = store.rotate(rows, axes, self._task.kernels, reuse=True)  # type: ignore[index]
         return self
 
     def carried(self, W: Array) -> VectorStore:
-        for moves in (self._moves, self._waiting):
-            moves.carry(W)
+        self._waiting.carry(W)
         for i, rows in enumerate(self._thin or []):
             self._thin[i] = store.carry(rows, W, self._task.kernels)  # type: ignore[index]
         return self
@@ -126,8 +131,9 @@ class LocalStore(VectorStore):
 
     def _all(self) -> Iterable[Rows]:
         """All rows, read again where not all were kept."""
+        kept = self._moved()
         if self._one_in == 1:
-            return self._moved()
+            return kept
         kernels = self._task.kernels
         return (self._moves.apply(vectors.rows, kernels) for vectors in self._read())
 

@@ -245,7 +245,10 @@ def carry(rows: Rows, W: Array, kernels: str | None) -> Rows:
 
 
 class Moves:
-    """Maps of vectors by released numbers, in order: rotations, and other points."""
+    """Maps of vectors by released numbers, in order: rotations, and other points.
+
+    Neighbouring maps of one kind become one, which float64 rounds otherwise than both.
+    """
 
     def __init__(self) -> None:
         self.steps: list[tuple[str, Array]] = []
@@ -263,6 +266,12 @@ class Moves:
         if self.steps and self.steps[-1][0] == "carry":
             W = W @ self.steps.pop()[1]
         self.steps.append(("carry", W))
+
+    def followed_by(self, other: "Moves") -> "Moves":
+        """These moves and then those, none of them made one."""
+        both = Moves()
+        both.steps = [*self.steps, *other.steps]
+        return both
 
     def apply(self, rows: Rows, kernels: str | None) -> Rows:
         """Rows after all moves; memory of those given may be used."""

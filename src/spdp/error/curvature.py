@@ -70,6 +70,12 @@ def carried_rounding(region: Region, before: Array, after: Array) -> float:
     return sqrt(k) * float(np.logaddexp(0.0, t + log(UNIT * k)))
 
 
+def held_to(factor: Array) -> float:
+    """How far off :func:`carried_rounding` is for a point rounded to float64."""
+    k, values = len(factor), np.linalg.svd(factor, compute_uv=False)
+    return 4.0 * sqrt(k) * UNIT * k * float(values[0] / max(values[-1], 1e-300)) ** 2
+
+
 class Curvature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What turns a bound on the last vector into one on an affine-invariant mean.
 

@@ -34,9 +34,10 @@ from spdp.adaptive.steps import (
     asked_of,
 )
 from spdp.charts.riemann import Point
+from spdp.domain.base import check_between
 from spdp.engines import VectorStore
 from spdp.error.bound import Bound, Count
-from spdp.error.curvature import carried_rounding
+from spdp.error.curvature import carried_rounding, held_to
 from spdp.error.laws import AnyLaw, mean_law
 from spdp.errors import DataError, ParameterError, named
 from spdp.geometry import distance_riemann, mean_riemann
@@ -73,6 +74,7 @@ UPPER_LAW = (
     "value to the domain never increases the error"
 )
 COUNT = {"kind": int, "metavar": "M", "min": 1}
+LARGEST_CURVED = 200.0  # radius of a domain whose points float64 holds, seen from each other
 WHOLE_ERROR = (
     "the whole error (noise, clipping and shrinkage), with at least the stated probability "
     "over the noise, whatever the records are"
@@ -146,6 +148,7 @@ class Mean(base.Statistic):
         metric = named("metric", records.space.chart.name)
         if records.space.chart.parts is not None:
             raise ParameterError(f"{metric} takes records of one matrix each")
+        check_between(records.space.region.radius, 0.0, LARGEST_CURVED)
         for flat in ("max_records", "reference"):
             if getattr(self, flat) is not None:
                 raise ParameterError(f"{named(flat)} needs a flat metric, not {metric}")
@@ -342,6 +345,7 @@ class Mean(base.Statistic):
             start = Point.start(f.d)
             there = start.moved(np.asarray(point)).factor
             least = (1.0 - 1e-6) * carried_rounding(f.space.region, start.factor, there)
+            least -= held_to(there)
             yield verify.at_least("rounding", found.rounding, least, "what the last move adds")
         if last.width is not None and moved:
             yield Check("point", not away.any(), "the last centre")

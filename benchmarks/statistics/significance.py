@@ -6,7 +6,8 @@ prints a table and writes it to benchmarks/results/statistics-significance-NAME.
 Records are vectors of the chart; noise is seeded: these are simulations.
 
 Laws: Gaussian classes whose spreads have the ratio r; *skewed*: the smaller class has
-one centred exponential coordinate of sd 0.8, the other is Gaussian; domain: Ball(5).
+one centred exponential coordinate of sd 0.8, the other is Gaussian; *narrow*: the same
+with an sd of 0.4, which is harder to see among the distances; domain: Ball(5).
 """
 
 import argparse
@@ -33,7 +34,7 @@ from spdp.statistics.difference import Difference
 RESULTS = Path(__file__).parents[1] / "results"
 DELTA, RADIUS = 1e-6, 5.0
 RATIOS = (1, 2, 3, 10)
-LAWS = (*RATIOS, "skewed")
+LAWS = (*RATIOS, "skewed", "narrow")
 SHARES = (0.5, 0.1, 0.02)
 EPSILONS = (0.5, 1.0, 8.0)
 
@@ -41,9 +42,10 @@ EPSILONS = (0.5, 1.0, 8.0)
 def draw(law, n, d, share, rng, shift=0.0):
     """Vectors and labels of two classes whose means are ``shift`` apart."""
     y = (rng.random(n) < share).astype(np.intp)
-    if law in ("skewed", "opposite", "lognormal"):
+    if law in ("skewed", "narrow", "opposite", "lognormal"):
         V = rng.normal(0.0, 0.2, (n, d))
-        tail = rng.exponential(0.8, n) - 0.8
+        sd = 0.4 if law == "narrow" else 0.8
+        tail = rng.exponential(sd, n) - sd
         if law == "lognormal":
             tail = 0.3 * (np.exp(rng.normal(0.0, 1.0, n)) - np.exp(0.5))
         other = -tail if law == "opposite" else rng.normal(0.0, 0.2, n)
@@ -93,9 +95,13 @@ def level(pool, args):
     yield "Rejected at a nominal 5 %, of the runs in which a p-value was given (their share in"
     yield "brackets, where not all), with equal means; then the exact, non-private test."
     yield ""
-    yield "| k | n | ε | share | " + " | ".join(f"{x}:1" for x in RATIOS) + " | skewed | exact |"
+    yield (
+        "| k | n | ε | share | "
+        + " | ".join(f"{x}:1" for x in RATIOS)
+        + " | skewed | narrow | exact |"
+    )
     yield "|---|---|---|---|" + "---|" * (len(LAWS) + 1)
-    plain, skewed = [], []
+    plain, skewed, narrow = [], [], []
     for k in args.k:
         for n in args.n:
             for epsilon in args.epsilon:
@@ -104,15 +110,22 @@ def level(pool, args):
                     texts = [shown(*found[:2]) for found in cells]
                     free = ", ".join(f"{100 * found[2]:.1f}" for found in cells)
                     yield f"| {k} | {n:,} | {epsilon:g} | {share} | {' | '.join(texts)} | {free} |"
-                    plain += [found[0] for found in cells[:-1]]
-                    skewed += [cells[-1][0]]
+                    plain += [found[0] for found in cells[:-2]]
+                    skewed, narrow = [*skewed, cells[-2][0]], [*narrow, cells[-1][0]]
     yield ""
     every = np.array(plain + skewed)
     most = np.nanmax(plain), np.nanmax(skewed)
     yield (
-        f"Mean of all cells with a p-value: {100 * np.nanmean(every):.2f} %; largest "
-        f"{100 * most[0]:.1f} % (symmetric), {100 * most[1]:.1f} % (skewed); "
-        f"{int((~np.isnan(every)).sum())} of {len(every)} cells."
+        f"Mean of all cells with a p-value, but for the column *narrow*: "
+        f"{100 * np.nanmean(every):.2f} %; largest {100 * most[0]:.1f} % (symmetric), "
+        f"{100 * most[1]:.1f} % (skewed); {int((~np.isnan(every)).sum())} of {len(every)} cells."
+    )
+    yield ""
+    yield (
+        "*Narrow* is beyond what the test can hold: the tail of one class is clipped before the "
+        "noisy histograms show that it is longer. Class means of clipped records then differ, "
+        f"which is what is tested: {100 * np.nanmax(narrow):.1f} % at most, in cells in which "
+        "the smaller class barely stands out from the noise."
     )
 
 

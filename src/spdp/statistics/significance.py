@@ -48,8 +48,10 @@ given, which is above it, and never 0.
 out from its noise, so that unequal spreads would not be seen; nor where the bias that
 clipping is expected to leave is not small. Both rules look at released numbers alone.
 What no histogram of distances shows remains: classes that are equally far from the
-centre but skewed in opposite directions have clipped means that differ, and a tail
-beyond what the noise shows is not seen.
+centre but skewed in different ways have clipped means that differ; so have classes of
+which one has a longer tail than the noise shows; and two of many classes that lie far
+from the centre of all records are clipped unequally where their spreads differ. The
+level is then not held (docs/statistics.md has figures).
 
 *Enforced*, *assumed*, *therefore*: as in :mod:`spdp.statistics.base`; ``classes`` are
 public, and a record whose label is not among them adds nothing.

@@ -59,7 +59,6 @@ from math import exp, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import lambertw
 
 from spdp.kernels.arrays import Array
@@ -105,6 +104,8 @@ def _at_norm(point: Callable[[float], Array], u: float, least: float) -> Array:
 
     def beyond(t: float) -> float:
         return float(np.linalg.norm(point(exp(t)))) - u
+
+    from scipy.optimize import brentq  # takes a tenth of a second to import
 
     return point(exp(brentq(beyond, least, MOST, xtol=1e-13)))
 

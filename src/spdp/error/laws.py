@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import msgspec
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import special
 
 from spdp.kernels.arrays import Array
 
-Frozen = Any  # a frozen SciPy distribution
+Frozen = Any  # a frozen SciPy distribution; scipy.stats takes longer to import than a release
 Dimension = Annotated[int, msgspec.Meta(ge=1)]
 Scale = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -31,7 +31,7 @@ class Law(msgspec.Struct, frozen=True, tag_field="family", forbid_unknown_fields
 
     def quantile(self, levels: Array) -> Array:
         """Its quantiles, by a formula where there is one."""
-        return np.asarray(self.distribution().ppf(levels))
+        raise NotImplementedError
 
     def distribution(self) -> Frozen:
         """The frozen SciPy distribution."""
@@ -51,6 +51,8 @@ class Chi2(Law, frozen=True, tag="chi2"):
         return np.asarray(2.0 * special.gammaincinv(self.df / 2, levels) * self.scale)
 
     def distribution(self) -> Frozen:
+        from scipy import stats
+
         return stats.chi2(self.df, scale=self.scale)
 
 
@@ -67,6 +69,8 @@ class GammaSquare(Law, frozen=True, tag="gamma-square"):
         return np.asarray(special.gammaincinv(self.df, levels) ** 2 * self.scale)
 
     def distribution(self) -> Frozen:
+        from scipy import stats
+
         return stats.gengamma(a=self.df, c=0.5, scale=self.scale)
 
 
@@ -78,10 +82,21 @@ class WeightedChi2(Law, frozen=True, tag="weighted-chi2"):
     def mean(self) -> float:
         return float(np.sum(self.weights))
 
+    def quantile(self, levels: Array) -> Array:
+        top, waves = self._scaled()
+        return waves.quantile(levels) * top
+
     def distribution(self) -> Frozen:
+        from spdp.error.frozen import frozen
+
+        top, waves = self._scaled()
+        return frozen(waves, "weighted_chi2", top)
+
+    def _scaled(self) -> "tuple[float, Waves]":
+        """The largest weight, and the law of the sum over it."""
         weights = np.asarray(self.weights)
         top = float(weights.max())
-        return _WeightedChi2(weights / top)(scale=top)
+        return top, Waves(weights / top)
 
 
 class StretchedLaplace(Law, frozen=True, tag="stretched-laplace"):
@@ -104,7 +119,9 @@ class StretchedLaplace(Law, frozen=True, tag="stretched-laplace"):
         return np.asarray(found.reshape(asked.shape) * self.scale)
 
     def distribution(self) -> Frozen:
-        return _StretchedLaplace(self.df, self.stretch)(scale=self.scale)
+        from spdp.error.frozen import frozen
+
+        return frozen(StretchedRadius(self.df, self.stretch), "stretched_laplace", self.scale)
 
 
 AnyLaw = Chi2 | GammaSquare | WeightedChi2 | StretchedLaplace
@@ -172,29 +189,36 @@ def _quantiles(law: AnyLaw) -> dict[str, float]:
     return {f"{level}%": float(value) for level, value in zip(LEVELS, values, strict=True)}
 
 
-class _Inverted(stats.rv_continuous):  # type: ignore[misc]
+class Inverted:
     """A law on [0, reach] given by its distribution function, inverted by bisection."""
 
     reach: float
 
     @abstractmethod
-    def _below(self, x: Array) -> Array:
+    def below(self, x: Array) -> Array:
         """The distribution function at points (m,)."""
 
-    def _cdf(self, x: Array) -> Array:
-        return self._below(np.minimum(x, self.reach).ravel()).reshape(np.shape(x))
+    @abstractmethod
+    def moments(self) -> tuple[float, float | None]:
+        """Mean and variance, None where it is left to quadrature."""
 
-    def _ppf(self, p: Array) -> Array:
+    @abstractmethod
+    def draw(self, shape: tuple[int, ...], rng: Any) -> Array:
+        """Independent values, drawn from a NumPy generator."""
+
+    def quantile(self, levels: Array) -> Array:
+        from scipy.optimize import brentq
+
         def root(q: float) -> float:
             def missing(x: float) -> float:
-                return float(self._below(np.array([x]))[0] - q)
+                return float(self.below(np.array([x]))[0] - q)
 
-            return float(optimize.brentq(missing, 0.0, self.reach, rtol=1e-9))
+            return float(brentq(missing, 0.0, self.reach, rtol=1e-9))
 
-        return np.asarray(np.vectorize(root, otypes=[np.float64])(p))
+        return np.asarray(np.vectorize(root, otypes=[np.float64])(levels))
 
 
-class _Waves:
+class Waves(Inverted):
     """Σ w_j Z_j² with max w = 1, by inversion of the characteristic function.
 
     F(x) = 1/2 − Σ_j Im[e^(−i t_j x) φ(t_j)] / (π(j + 1/2)) at t_j = (j + 1/2)·h (Davies
@@ -202,7 +226,7 @@ class _Waves:
     tail is below 1e-10.
     """
 
-    def __init__(self, weights: Array, accuracy: float) -> None:
+    def __init__(self, weights: Array, accuracy: float = 1e-10) -> None:
         self._weights = weights
         self.reach = float(weights.sum() + 30.0 * np.sqrt(2.0 * (weights**2).sum()))
         step = np.pi / (2.0 * self.reach)
@@ -224,7 +248,6 @@ class _Waves:
         return float(-0.25 * np.log1p((2.0 * self._weights * t) ** 2).sum())
 
     def below(self, x: Array) -> Array:
-        """F at points (m,)."""
         waves = np.sin(self._phase - self._t * x[:, None]) @ self._factor
         return np.asarray(np.clip(0.5 - waves, 0.0, 1.0))
 
@@ -238,40 +261,22 @@ class _Waves:
             wave *= turn
         return np.asarray(np.clip(0.5 - waves, 0.0, 1.0))
 
-
-class _WeightedChi2(_Inverted):
-    """The law of Σ w_j Z_j² with max w = 1."""
-
-    def __init__(self, weights: Array, accuracy: float = 1e-10) -> None:
-        super().__init__(a=0.0, name="weighted_chi2")
-        self._weights, self._accuracy = weights, accuracy
-        self._waves = _Waves(weights, accuracy)
-        self.reach = self._waves.reach
-
-    def _below(self, x: Array) -> Array:
-        return self._waves.below(x)
-
-    def _updated_ctor_param(self) -> dict[str, Any]:
-        # what SciPy needs to freeze a copy
-        return {"weights": self._weights, "accuracy": self._accuracy}
-
-    def _stats(self) -> tuple[float, float, None, None]:
+    def moments(self) -> tuple[float, float | None]:
         w = self._weights
-        return float(w.sum()), float(2.0 * (w * w).sum()), None, None
+        return float(w.sum()), float(2.0 * (w * w).sum())
 
-    def _rvs(self, size: Any = None, random_state: Any = None) -> Array:
-        shape = () if size is None else tuple(np.atleast_1d(size))
-        normal = random_state.standard_normal((*shape, len(self._weights)))
+    def draw(self, shape: tuple[int, ...], rng: Any) -> Array:
+        normal = rng.standard_normal((*shape, len(self._weights)))
         return np.asarray((self._weights * normal**2).sum(-1))
 
 
 @lru_cache(maxsize=256)
 def _stretched(d: int, stretch: float, levels: tuple[float, ...]) -> Array:
     """Quantiles of the stretched Laplace law of scale 1."""
-    return np.asarray(_StretchedLaplace(d, stretch).ppf(np.array(levels)))
+    return np.asarray(StretchedRadius(d, stretch).quantile(np.array(levels)))
 
 
-class _StretchedLaplace(_Inverted):
+class StretchedRadius(Inverted):
     """R²·(1 − t + stretch·s): Gauss–Jacobi quadrature over the direction, exact in R.
 
     (s, t, rest) ~ Dirichlet(1/2, 1/2, (d − 1)/2): s ~ Beta(1/2, d/2), and t is a share
@@ -279,7 +284,6 @@ class _StretchedLaplace(_Inverted):
     """
 
     def __init__(self, d: int, stretch: float) -> None:
-        super().__init__(a=0.0, name="stretched_laplace")
         self._d, self._stretch = d, stretch
         s, mass = _beta_rule(0.5, 0.5 * d)
         if stretch:
@@ -292,21 +296,17 @@ class _StretchedLaplace(_Inverted):
         top = float(self._factor.max())
         self.reach = top * float(special.gammaincinv(d + 1, 1.0 - 1e-15)) ** 2
 
-    def _updated_ctor_param(self) -> dict[str, Any]:
-        return {"d": self._d, "stretch": self._stretch}
-
-    def _below(self, x: Array) -> Array:
+    def below(self, x: Array) -> Array:
         radius = np.sqrt(x[:, None] / np.maximum(self._factor, 1e-300))
         return np.asarray(special.gammainc(self._d + 1, radius) @ self._mass)
 
-    def _stats(self) -> tuple[float, None, None, None]:
-        return float((self._d + 2) * (self._d + self._stretch)), None, None, None
+    def moments(self) -> tuple[float, float | None]:
+        return float((self._d + 2) * (self._d + self._stretch)), None
 
-    def _rvs(self, size: Any = None, random_state: Any = None) -> Array:
-        shape = () if size is None else tuple(np.atleast_1d(size))
-        u = random_state.standard_normal((*shape, self._d + 1)) ** 2
+    def draw(self, shape: tuple[int, ...], rng: Any) -> Array:
+        u = rng.standard_normal((*shape, self._d + 1)) ** 2
         u /= u.sum(-1, keepdims=True)
-        radius = random_state.gamma(self._d + 1, size=shape)
+        radius = rng.gamma(self._d + 1, size=shape)
         return np.asarray(radius**2 * (1.0 - u[..., 1] + self._stretch * u[..., 0]))
 
 
@@ -323,5 +323,5 @@ def _beta_rule(a: float, b: float) -> tuple[Array, Array]:
 def weighted_tails(weights: Array, squares: Array, accuracy: float) -> Array:
     """P(Σ w_j Z_j² > x) at evenly spaced x, rounded up by twice the accuracy."""
     top = float(weights.max())
-    below = _Waves(weights / top, accuracy).below_evenly(squares / top)
+    below = Waves(weights / top, accuracy).below_evenly(squares / top)
     return np.asarray(1.0 - below + 2.0 * accuracy)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy.special import gammaincinv
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -319,7 +319,8 @@ class PrivateGeodesicRegression(PrivateEstimator, _Ranges):
         """
         check_is_fitted(self, "release_")
         variance = prediction_variance(self.release_, covariates)
-        return np.asarray(np.sqrt(variance * stats.chi2.ppf(confidence, self.coef_.shape[1])))
+        square = 2.0 * gammaincinv(self.coef_.shape[1] / 2, confidence)
+        return np.asarray(np.sqrt(variance * square))
 
     def score(self, X: Any, covariates: ArrayLike) -> float:
         """R² of predictions for records ``X``, in the metric's distance."""

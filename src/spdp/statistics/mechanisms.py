@@ -30,7 +30,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from spdp.charts import chart_of
 from spdp.data.batching import matrix_stack
@@ -319,6 +318,8 @@ class TangentGaussian(_Mechanism):
     def privacy_loss(self, rho: float) -> Any:
         """Law N(ρ²/2σ², ρ²/σ²) of the privacy loss at distance ρ (theorem 1)."""
         ratio = positive("rho", rho) / self.sigma
+        from scipy import stats
+
         return stats.norm(0.5 * ratio**2, ratio)
 
 

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from spdp.privacy import discrete_gaussian, discrete_gaussian_numpy, laplace_mixture, noise
-from spdp.privacy.exact_laplace import laplace_vector
+from spdp.privacy.laplace_rounding import laplace_vector
 
 SCALES = {"4": 4.0, "100": 100.0, "2³⁰": 2.0**30 + 1, "2⁵⁰": 2.0**50}
 LAPLACE = Fraction(3 * 2**31)

@@ -19,9 +19,9 @@ from scipy import stats
 from scipy.integrate import quad
 
 from spdp.privacy import discrete_gaussian
-from spdp.privacy.exact_laplace import laplace_vector
 from spdp.privacy.laplace_mixture import SHARP_FROM, _odds, _variance, gamma_level, laplace
 from spdp.privacy.laplace_mixture import nearest_root as root_of
+from spdp.privacy.laplace_rounding import laplace_vector
 
 CHANCE = 1e-8
 BITS = 6400  # of each real, where the reference takes them all at once

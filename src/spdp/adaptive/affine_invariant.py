@@ -3,10 +3,10 @@ r"""A search in the affine-invariant metric: its chart moves to the points it re
 The steps are those of any search (:mod:`.search`); between them the chart moves to the
 centre just released, so that the last clipped sum is the gradient of the mean squared
 distance at a point near the mean. Moving is post-processing and asks nothing. Two steps
-are asked that a flat search does not have: one more round, seen from the first centre,
-because the rounds end with an error that for records of large condition numbers is
-several times larger in this metric; and a first mean over the domain, where noise
-allows it, to see the second from.
+are asked that a flat search does not have. One more round, in the chart at the first
+centre: for records of large condition numbers, the error that the rounds end with is
+several times larger in this metric than in the flat one. And where noise allows it, two
+means over the domain in place of one: the second is taken in the chart at the first.
 
 *Steps.* After the rounds: move to the centre; one more round there. After shape and
 centre: a Newton step and a move; axes and units stay, transported in parallel. The last

@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 
 from spdp.adaptive import steps
 from spdp.adaptive.clipping_radius import Tail, tail_edges
+from spdp.adaptive.preconditioner import axis_frame, deviations
 from spdp.adaptive.search import Search
-from spdp.adaptive.shrinkage import axis_frame, deviations, floored, shrink, shrunk_covariance
+from spdp.adaptive.shrinkage import floored, shrink, shrunk_covariance
 from spdp.adaptive.steps import Kinds, Numbers, Queries, most_records
 from spdp.adaptive.tuning import TUNING, Share
 from spdp.charts import clip_to_ball

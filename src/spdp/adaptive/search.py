@@ -28,7 +28,8 @@ import numpy as np
 
 from spdp.adaptive import steps
 from spdp.adaptive.clipping_radius import Tail, tail_edges
-from spdp.adaptive.shrinkage import axis_frame, deviations, principal_frame, shrink, shrink_best
+from spdp.adaptive.preconditioner import axis_frame, deviations, principal_frame
+from spdp.adaptive.shrinkage import shrink, shrink_best
 from spdp.adaptive.tuning import PURE_TUNING, TUNING, Share, Tuning
 from spdp.domain.base import Space
 from spdp.engines import VectorStore

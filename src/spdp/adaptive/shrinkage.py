@@ -10,9 +10,9 @@ positive-part James–Stein estimate covers θ at least as often as the one arou
 every θ and c (Hwang and Casella 1982 for constants somewhat below p − 2; with p − 2
 checked by quadrature for p from 4 to 465, at levels from 50 to 99.9 % and ‖θ‖ from 0 to
 5c). In other words ‖δ(x) − θ‖ is stochastically no larger than ‖x − θ‖, so a bound on
-the noise of x bounds the error of δ(x) as well and the shift need not be added. A
-component that is not shrunk does not matter: given its error, the rest of the radius is
-some other c.
+the noise of x bounds the error of δ(x) as well and the shift need not be added.
+Components that are not shrunk do no harm: given their error, what is left of the radius
+is again a fixed c, for which the statement holds.
 
 *A ball.* Below four dimensions, and with Laplace noise, that argument is not to be had,
 and James and Stein's factor is close to 1 however large the noise. There a mean that is
@@ -26,23 +26,15 @@ for a mean: C ↦ sI + (1 − E‖noise‖²/‖C − sI‖²)₊·(C − sI). W
 eigenvalues up to its spectral edge, √(2d)·sd. A part of that edge is added to all
 eigenvalues, because in an inverse an eigenvalue that is too small does more harm than
 one that is too large. A diagonal is kept above its noise for the same reason.
-
-*The preconditioner*: principal axes from noisy moments, and a unit along each. The
-noise of a clipped mean is best spread as Σ^½, Σ the covariance of the data: along a
-principal axis with standard deviation s the unit is w ∝ √s.
 """
 
-from functools import lru_cache
 from math import sqrt
-from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from spdp.charts import Component
 from spdp.kernels.arrays import Array
 from spdp.queries.moments import OFF_NOISE
-from spdp.queries.sums import Frame
 
 COVERED_FROM = 4  # shrunk dimensions from which a bound on x covers δ(x)
 DOUBT = 0.25  # share of the removed square that counts as error, at least
@@ -119,71 +111,3 @@ def floored(C: Array, sd: float) -> Array:
     values, V = np.linalg.eigh(C)
     least = 1e-9 * max(float(values[-1]), edge)
     return np.asarray((V * np.maximum(np.maximum(values, 0.0) + FLOOR * edge, least)) @ V.T)
-
-
-SEEN = 1.0  # eigenvalues above this multiple of the noise's spectral edge count as signal
-ABSOLUTE = 1.25  # standard deviation of a Gaussian coordinate over its mean absolute value
-NARROWEST = 0.02  # of the widest, so that no unit rests on noise alone
-ALONE = 15  # size up to which LAPACK uses one thread anyway: a limit takes longer
-CLEAR = 2.5  # a deviation is at least so many standard deviations of its noise
-
-
-def deviations(means: Array, noise: float) -> Array:
-    """Standard deviations of coordinates from noisy means of absolute values."""
-    floor = max(CLEAR * noise, NARROWEST * float(means.max()))
-    return np.asarray(ABSOLUTE * np.maximum(means, floor))
-
-
-def axis_frame(center: Array, deviation: Array) -> Frame:
-    """A frame whose units follow the standard deviations of the coordinates."""
-    return Frame(center, units(deviation))
-
-
-def principal_frame(center: Array, deviation: Array, C: Array, noise: float) -> Frame:
-    """Principal axes of diag(s)·C·diag(s), s the deviations, and units along them.
-
-    C has noise of standard deviation ``noise`` on its diagonal, about noise/√2 off it.
-    """
-    clear = denoised(C, sqrt(2.0 * len(center)) * noise)
-    values, V = _eigh(clear * np.outer(deviation, deviation))
-    return Frame(center, units(np.sqrt(np.maximum(values, NARROWEST**2 * values[-1]))), V)
-
-
-def _eigh(C: Array) -> Any:
-    """Eigenvalues and eigenvectors, on one thread.
-
-    For small matrices more threads are slower: they wait for each other, and keep
-    waiting for work for a while afterwards. LAPACK uses one for the smallest sizes.
-    """
-    if len(C) <= ALONE:
-        return np.linalg.eigh(C)
-    with _blas().limit(limits=1):
-        return np.linalg.eigh(C)
-
-
-@lru_cache(maxsize=1)
-def _blas() -> Any:
-    return ThreadpoolController().select(user_api="blas")
-
-
-def units(deviation: Array) -> Array:
-    """w ∝ √s, of mean square 1."""
-    return np.asarray(np.sqrt(deviation / deviation.mean()))
-
-
-def denoised(C: Array, edge: float) -> Array:
-    """A noisy correlation matrix with the noise in its spectrum undone.
-
-    Symmetric noise has eigenvalues within ±edge and moves a true eigenvalue t to λ = t
-    + edge²/4t, so t = (λ + √(λ² − edge²))/2 for those that stand out; what is left of
-    the trace is spread evenly over the other directions.
-    """
-    values, V = _eigh(C)
-    seen = values > SEEN * edge
-    kept = 0.5 * (values + np.sqrt(np.maximum(values**2 - edge**2, 0.0)))
-    hidden = int(np.count_nonzero(~seen))
-    if hidden:
-        trace = float(np.trace(C))
-        rest = max((trace - float(kept[seen].sum())) / hidden, NARROWEST * abs(trace) / len(C))
-        kept = np.where(seen, kept, rest)
-    return np.asarray((V * kept) @ V.T)

@@ -128,7 +128,8 @@ def mean_weight(d: int, whole: bool) -> int:
     """Weight of the count in a mean over the whole domain, or over a ball.
 
     In a ball found by a search the mean is near the centre, where the count's noise
-    moves it little: a small weight is enough, and costs 1.118 in place of 2.
+    moves it little. A weight of half a record's norm is enough there: sum and count
+    together change by √1.25 = 1.118 norms when a record comes or goes.
     """
     return sums.count_weight(d) if whole else RECORD_NORM // 2
 

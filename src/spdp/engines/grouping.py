@@ -7,11 +7,11 @@ person's records, toward zero.
 *Enforced.* A record's code has norm at most 2³⁰, so the sum of m of them has norm at
 most m·2³⁰, and divided toward zero by m at most 2³⁰: whatever a person's records are
 and however many, the person is one point of the ball. Queries see that point alone, and
-check its norm in integers once more. Persons are never subsampled: which of them were
-drawn could depend on how they are ordered. *Assumed.* Ids are complete: all
-records of one person carry one id, here and at every site. *Therefore* replacing a
-person with all their records, or adding or removing one, changes one row, and every
-query's sensitivity holds with persons in place of records.
+check its norm in integers once more. Persons are never subsampled, so that the order
+of their rows matters to no answer. *Assumed.* Ids are complete: all records of one
+person carry one id, here and at every site. *Therefore* replacing a person with all
+their records, or adding or removing one, changes one row, and every query's sensitivity
+holds with persons in place of records.
 
 Sums are integers: the table is the same for any order of records, blocks and workers.
 """
@@ -257,7 +257,7 @@ def _enlarged(table: Ints, count: int) -> Ints:
     return larger
 
 
-# the table of persons, seen from the point with this W from the chart's own
+# reads records again: the table of persons in the chart at the point with this map W
 Read = Callable[[Array], Persons]
 
 

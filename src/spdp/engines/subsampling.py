@@ -1,11 +1,14 @@
 """Secret random subsampling, for queries that steer a search and need not see all.
 
+It also decides which records are kept where their vectors do not fit into memory.
+
 *Enforced.* Which records are drawn comes from a secret key, drawn like noise and
-published nowhere, and from the number of records alone. *Therefore* the law of the
-answers does not depend on the order of the records, even if they are kept sorted by
-what they hold. Two neighbouring datasets can thus be put into an order in which they
-differ in one place only; a query over the subsample is then no more sensitive than one
-over all.
+published nowhere, and from the number of records alone; each place is drawn
+independently of the others. *Therefore* the law of the answers does not depend on the
+order of the records, even if they are kept sorted by what they hold. So two
+neighbouring datasets may be put into an order in which they differ in one place, or one
+of them has one more at the end. For every key their subsamples then differ in that
+record at most, and a query over the subsample is no more sensitive than one over all.
 """
 
 import numpy as np

@@ -24,13 +24,14 @@ is chosen; time and memory are not observed.
 Round z ~ N(q, s0²) at random to j ∈ ℤ with probability ∝ exp(−(j − z)²/2τ²), τ = 4. By
 Poisson summation Σ_j exp(−(j − z)²/2τ²) is constant in z up to a factor
 1 ± 2.1·exp(−2π²τ²), so j has, up to that factor, the discrete Gaussian law of parameter
-s0² + τ²: the sampler is post-processing of the continuous mechanism but for
-η < d·10⁻¹³⁰, which calibrating to the next double below δ pays for. Adaptive
-composition of μᵢ-GDP answers is μ-GDP with μ² = Σ μᵢ² (Dong, Roth, Su 2022). And
-P(q) ∝ exp(−‖q‖/s) is εᵢ-DP by the triangle inequality: its privacy loss never exceeds
-εᵢ. The loss of a transcript is the sum of its answers' losses, each given the answers
-before it, hence at most Σ εᵢ ≤ ε for every transcript, although later queries and their
-εᵢ depend on earlier answers: a privacy filter (Rogers, Roth, Ullman, Vadhan 2016).
+s0² + τ²: the sampler is post-processing of the continuous mechanism up to
+η < d·10⁻¹³⁰ in δ. Noise is calibrated to the next double below δ, a gap that is wider
+than η. Adaptive composition of μᵢ-GDP answers is μ-GDP with μ² = Σ μᵢ² (Dong, Roth,
+Su 2022). And P(q) ∝ exp(−‖q‖/s) is εᵢ-DP by the triangle inequality: its privacy loss
+never exceeds εᵢ. The loss of a transcript is the sum of its answers' losses, each given
+the answers before it, hence at most Σ εᵢ ≤ ε for every transcript, although later
+queries and their εᵢ depend on earlier answers: a privacy filter (Rogers, Roth, Ullman,
+Vadhan 2016).
 
 *Shares of several sites* (:mod:`spdp.federated`). Where h sites add up their totals,
 each draws a share of parameter s₁, s₁² ≥ (Δ/μᵢ)²/h + 16 and s₁ ≥ 16, so that their sum

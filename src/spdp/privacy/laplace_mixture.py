@@ -6,7 +6,7 @@ exp(−r/s) is proportional to ∫ v^(−1/2)·exp(−v/2s²)·exp(−r²/2v) dv
 have the density f(v) ∝ v^(−1/2)·exp(−v/2s²)·Z(v)^d, Z(v) = Σ_z exp(−z²/2v), and given v
 let all coordinates be discrete Gaussians of variance parameter v
 (:mod:`spdp.privacy.discrete_gaussian`): then q follows the law above. The vector takes
-one real number v and d cheap draws, where :mod:`spdp.privacy.exact_laplace` takes 2d
+one real number v and d cheap draws, where :mod:`spdp.privacy.laplace_rounding` takes 2d
 reals.
 
 **v** is drawn by rejection from two pieces.

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from spdp.errors import ParameterError, need
 from spdp.kernels.arrays import Ints
 from spdp.options import Noise
-from spdp.privacy import discrete_gaussian, exact_laplace, laplace_mixture
-from spdp.privacy.exact_laplace import check_scale as check_scale
+from spdp.privacy import discrete_gaussian, laplace_mixture, laplace_rounding
+from spdp.privacy.laplace_rounding import check_scale as check_scale
 
 Generator = np.random.Generator | None
 
@@ -93,7 +93,7 @@ def _opendp_gaussian(scale: float) -> Callable[[Ints], Ints]:
 def laplace(total: Ints, scale: Fraction, rng: Generator) -> Ints:
     """``total`` plus discrete ℓ2 Laplace noise, P(N = q) ∝ exp(−‖q‖/scale).
 
-    Exact, on operating-system entropy (:mod:`spdp.privacy.exact_laplace` in few
+    Exact, on operating-system entropy (:mod:`spdp.privacy.laplace_rounding` in few
     dimensions, :mod:`spdp.privacy.laplace_mixture` in many), or a seeded simulation
     that is not private. Saturates at the ends of int64 after adding noise.
     """
@@ -101,7 +101,7 @@ def laplace(total: Ints, scale: Fraction, rng: Generator) -> Ints:
         direction = rng.standard_normal(len(total))
         radius = float(rng.gamma(len(total), float(scale)))
         return _simulated(total, direction * (radius / np.sqrt(direction @ direction)))
-    draw = exact_laplace.laplace if len(total) < MIXTURE_FROM else laplace_mixture.laplace
+    draw = laplace_rounding.laplace if len(total) < MIXTURE_FROM else laplace_mixture.laplace
     return draw(total, scale)
 
 

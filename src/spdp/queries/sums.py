@@ -373,10 +373,11 @@ class ClippingBias(Scaled):
     With ρ = ‖y − c‖ and f = min(1, radius/‖z‖), clipping in the frame moves y by
     (1 − f)ρ toward c. For each reach x the sum of min(ρ, x) − fρ is taken, which is how
     far the clip moves records that were first clipped to within x of c (x is at least
-    the longest half axis, so it is never negative). What is clipped ends on the
-    ellipsoid, fρ is at least its shortest half axis a: so it is at most x − a. With a
-    power of 2 it is the sum of min(ρ, x)² − (fρ)², what clipping takes off their
-    squares, at most x² − a². Steps are that largest value over weight, rounded up.
+    the longest half axis, so it is never negative). A clipped record ends on the
+    ellipsoid, so fρ is at least its shortest half axis a, and the term at most x − a.
+    With a power of 2 it is the sum of min(ρ, x)² − (fρ)², what clipping takes off their
+    squares, at most x² − a². One lattice step is that maximum over the weight, rounded
+    up.
 
     *Enforced.* Coordinate j of a record's integers lies in [0, weight_j], whatever the
     record. *Therefore* two records differ by at most √Σ weight_j² ≤ 2³⁰.

@@ -29,7 +29,7 @@ from spdp.adaptive.classes import (
     class_queries,
     whole_domain,
 )
-from spdp.adaptive.shrinkage import units
+from spdp.adaptive.preconditioner import units
 from spdp.adaptive.steps import (
     ROUNDS_ORDER,
     START_ORDER,

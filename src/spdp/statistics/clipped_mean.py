@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spdp.adaptive import Search, steps
 from spdp.adaptive.mean import Looks, clipped_bound
-from spdp.adaptive.shrinkage import units
+from spdp.adaptive.preconditioner import units
 from spdp.adaptive.steps import Kinds, Queries, asked_of, near_looks
 from spdp.error.bound import Bound, Count, Free
 from spdp.error.laws import Chi2

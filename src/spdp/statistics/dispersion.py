@@ -34,7 +34,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from spdp.adaptive import Search
-from spdp.adaptive.shrinkage import deviations
+from spdp.adaptive.preconditioner import deviations
 from spdp.adaptive.steps import ROUNDS_ORDER, START_ORDER
 from spdp.error.bound import UPPER, along_one_axis
 from spdp.error.laws import weighted_chi2

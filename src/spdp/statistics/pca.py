@@ -9,7 +9,7 @@ mean. The covariance is
     Ŝ = V·W·(mean of zzᵀ − z̄z̄ᵀ + σ²·I)·W·Vᵀ,   W = diag(w),
 
 where σ² corrects for the noise of z̄. The noise of second moments has a known law: its
-effect on the spectrum is removed by :func:`spdp.adaptive.shrinkage.denoised`.
+effect on the spectrum is removed by :func:`spdp.adaptive.preconditioner.denoised`.
 Components are leading eigenvectors of Ŝ; explained variances are taken from the
 denoised Ŝ along them.
 
@@ -41,7 +41,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from spdp.adaptive import Search
-from spdp.adaptive.shrinkage import denoised
+from spdp.adaptive.preconditioner import denoised
 from spdp.adaptive.steps import ROUNDS_ORDER, SHAPE_ORDER, START_ORDER, ClippingBiasStep
 from spdp.data.progress import track
 from spdp.error.bound import UPPER

@@ -1,4 +1,6 @@
-r"""Exact sampler of the l2 Laplace law on the integer lattice.
+r"""Exact sampler of the l2 Laplace law on the integer lattice, for few dimensions.
+
+From 32 on :mod:`.laplace_mixture` draws, which is faster there.
 
 .. math:: P(N = q) \propto \exp(-\lVert q \rVert_2 / s), \qquad q \in \mathbb{Z}^d .
 

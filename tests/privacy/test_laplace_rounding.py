@@ -20,7 +20,7 @@ import pytest
 from scipy import stats
 
 from spdp.errors import ParameterError
-from spdp.privacy.exact_laplace import laplace_vector, propose
+from spdp.privacy.laplace_rounding import laplace_vector, propose
 
 CHANCE = 1e-8
 WRONG = [0.7, 1.3]

@@ -15,9 +15,9 @@ def test_demo_shows_a_release_and_its_realised_error(run, refused, tmp_path):
     assert run("demo", "--force")[0] == 0
 
 
-def test_reproduce_writes_tables_pictures_and_a_page(run, refused, tmp_path, data_dir):
+def test_reproduce_writes_tables_pictures_and_a_page(run, refused, tmp_path):
     pytest.importorskip("matplotlib")
-    code, out, err = run("reproduce", "figure-4c", "--quick", "-o", "out", "--data", data_dir)
+    code, out, err = run("reproduce", "figure-4c", "--quick", "-o", "out")
     assert (code, err) == (0, "")
     assert "wrote out/paper.md" in out
     page = (tmp_path / "out" / "paper.md").read_text()

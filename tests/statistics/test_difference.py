@@ -143,15 +143,15 @@ def many_coordinates(shift, seed, n=2000, k=30):
 def test_where_noise_hides_covariances_their_traces_keep_the_level_and_find_differences():
     seen = {0.0: 0, 0.5: 0}
     for shift in seen:
-        for s in range(40):
+        for s in range(25):
             X, y = many_coordinates(shift, s)
             release = private_difference(
                 X, y, classes=(0, 1), random_state=s, **BUDGET | {"domain": Ball(5.0)}
             )
             seen[shift] += release.values["p_value"] < 0.05
         assert all(check.ok for check in release.verify())
-    assert seen[0.0] <= 7  # 2 are expected; more than 7 has a probability of 0.1 %
-    assert seen[0.5] >= 36
+    assert seen[0.0] <= 5  # 1.25 are expected; more than 5 has a probability of 0.1 %
+    assert seen[0.5] >= 22
 
 
 def test_a_p_value_is_never_zero():

@@ -5,11 +5,14 @@ import numpy as np
 import pytest
 
 from spdp import plan
+from spdp.release.board import SUSPICIONS, promise
+from spdp.release.certificate import Certificate
 from spdp.wizard import forecast
 from spdp.wizard.forecast import LEAST, forecast_of, planner_of
 from spdp.wizard.instruments import Connectomes, Diffusion, Other, Signals
 from spdp.wizard.picture import curve
 from spdp.wizard.recipe import Recipe, Wanted
+from spdp.wizard.rehearsal import rehearse
 from spdp.wizard.words import Outlook, domain_in_words, ledger_state, odds, terms_of
 
 EEG = Recipe(files=("x",), k=6, n=800, instrument=Signals(), ledger="l")
@@ -105,9 +108,25 @@ def test_the_verdict_speaks_the_users_terms_and_warns():
     assert "No ε up to" in none[0].text
 
 
-def test_odds_are_those_of_a_likelihood_ratio():
-    assert "73.11 % sure" in odds(1.0, "person")
-    assert "99.99 %" in odds(40.0, "person")
+@pytest.mark.parametrize("ledger", [None, "l"], ids=["pure noise", "Gaussian noise"])
+@pytest.mark.parametrize("whose", ["record", "file"])
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_the_odds_are_those_of_the_page_that_would_be_published(ledger, whose, adjacency):
+    """The wizard's own sentence and the page's table cannot differ."""
+    changed = {"ledger": ledger, "whose": whose, "adjacency": adjacency, "epsilon": 1.0}
+    recipe = msgspec.structs.replace(SHOT, **changed, options={})
+    text = odds(recipe, forecast_of(recipe).predict(recipe.n, 1.0, 1e-6).budget)
+    c = rehearse(recipe).certificate
+    published = promise(Certificate.read({**c, "private": True}))
+    before, least, largest = published.rows[-1]
+    for part in (before, least, largest, SUSPICIONS[adjacency, recipe.unit]):
+        assert part in text
+    assert SUSPICIONS[adjacency, recipe.unit] in published.before
+    assert ("δ" in text) == (c["delta"] > 0)
+
+
+def test_the_odds_are_not_those_of_pure_noise_where_noise_is_gaussian():
+    assert "at most 76.9 % sure" in odds(EEG, forecast_of(EEG).predict(800, 1.0, 1e-6).budget)
 
 
 def test_terms_are_those_of_the_instrument_where_matrices_are_released():

@@ -46,12 +46,15 @@ class Predicted:
     refused : bool
         Whether the release is refused before payment: public numbers say that it would
         be uninformative.
+    budget : Budget or None
+        What the release will cost; None where nothing would be released.
     """
 
     error: float | None
     method: str
     noise: str
     refused: bool
+    budget: Budget | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +93,7 @@ class Forecast:
             error: float | None = sqrt(p.shot(epsilon).expected_squared_error(n))
         else:
             error = self._searched(noise, n * _price(noise, epsilon, delta))
-        return Predicted(error, str(settled.method), str(noise), refused)
+        return Predicted(error, str(settled.method), str(noise), refused, settled.budget)
 
     @cached_property
     def measure(self) -> str:

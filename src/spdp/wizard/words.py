@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,9 @@ from spdp.errors import DataError, LedgerError, ParameterError
 from spdp.ledger import Ledger
 from spdp.ledger.ledger import LedgerView
 from spdp.options import Adjacency, counted
+from spdp.privacy.budget import Budget
+from spdp.privacy.odds import table
+from spdp.release.board import SUSPICIONS
 from spdp.release.declaration import MATRICES, MATRIX
 from spdp.release.summary import cautions
 from spdp.statistics import find
@@ -85,13 +87,14 @@ class Outlook:
         ]
         typical = f" For a typical matrix of this kind: {'; '.join(in_terms)}." if in_terms else ""
         lowest = f" (the least that is looked at: {LEAST:g})" if epsilon <= LEAST else ""
+        assert found.budget is not None
         notes = [
             Note(
                 f"ε = {epsilon:.3g}{lowest}, {recipe.n:,} {units}: expect an {first}.{typical} "
                 "More than half of all releases are closer; the release states a bound of its own.",
                 "good",
             ),
-            Note(odds(epsilon, recipe.unit)),
+            Note(odds(recipe, found.budget)),
         ]
         return [*notes, *_cautions(recipe, epsilon)]
 
@@ -138,13 +141,15 @@ def _cautions(recipe: Recipe, epsilon: float) -> list[Note]:
     return [Note(text, "no") for text in cautions(epsilon, recipe.delta, public, str(recipe.unit))]
 
 
-def odds(epsilon: float, unit: str) -> str:
-    """What ε means for somebody who suspects that a record is in the data."""
-    most = min(100.0 / (1.0 + exp(-min(epsilon, 50.0))), 99.99)
+def odds(recipe: Recipe, budget: Budget) -> str:
+    """What a budget means for a suspicion: a row of the table on the published page."""
+    before, least, largest = table(budget.epsilon, budget.delta, budget.mu)[-1]
+    what = SUSPICIONS[str(recipe.adjacency), str(recipe.unit)]
+    but = f", but for a probability of at most δ = {budget.delta:g}" if budget.delta else ""
     return (
-        f"ε = {epsilon:.3g} means: somebody who knows all others, and thinks it as likely as not "
-        f"that a certain {unit} is in the data, can become at most {most:.4g} % sure of it (but "
-        "for δ)."
+        f"ε = {budget.epsilon:.3g} means: somebody who knows all other {counted(recipe.unit)}, and "
+        f"has a suspicion {what}, {before} sure of it before, can be at least {least} and at most "
+        f"{largest} sure of it after{but}."
     )
 
 

@@ -8,8 +8,10 @@ of voxels that they say are public.
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from zipfile import BadZipFile, ZipFile
 
 from spdp.data import open_records
+from spdp.data.formats.base import Options
 from spdp.data.opening import expand, is_manifest, read_manifest
 from spdp.errors import DataError, need
 from spdp.options import Unit
@@ -24,6 +26,8 @@ class Seen:
     ----------
     columns, arrays : tuple of str
         Names of a table's columns, or of the arrays of an .npz.
+    unused : tuple of str
+        Those that nothing was said of: they may say whose the records are.
     image, table : bool
         Whether it is a NIfTI image, or a table.
     n, k : int or None
@@ -38,6 +42,7 @@ class Seen:
 
     columns: tuple[str, ...] = ()
     arrays: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
     image: bool = False
     table: bool = False
     n: int | None = None
@@ -86,7 +91,8 @@ def _read(recipe: Recipe) -> Seen:
         raise DataError(f"{files[0]}: holds no voxels; single voxels are those of NIfTI images")
     persons = len({entry.person for entry in entries}) if listed else None
     persons = len(files) if recipe.whose is Whose.FILE else persons
-    return replace(seen, n=source.n, k=source.k, files=len(files), persons=persons)
+    beside = () if listed else _unused(files[0], recipe, seen)
+    return replace(seen, n=source.n, k=source.k, files=len(files), persons=persons, unused=beside)
 
 
 def _names(recipe: Recipe) -> Seen:
@@ -115,11 +121,46 @@ def _columns(file: Path) -> tuple[str, ...]:
     return ()
 
 
+def _unused(first: Path, recipe: Recipe, seen: Seen) -> tuple[str, ...]:
+    """Columns, or arrays of a value per record, that are read for nothing."""
+    options = Options(  # grouped: the page says itself what is not used
+        groups_column=recipe.groups_column if recipe.whose is Whose.COLUMN else None,
+        label_column=None if recipe.labels else recipe.label_column,
+        entries=recipe.entries,
+        grouped=True,
+    )
+    if seen.table:
+        from spdp.data.formats import parquet
+        from spdp.data.formats.tables import Table
+
+        layout = (
+            Table.of(first, list(seen.columns), None, options)
+            if first.name.lower().endswith(".csv")
+            else parquet.open(first, options)
+        )
+        return tuple(name for i, name in enumerate(layout.names) if i not in layout.used)
+    return tuple(name for name in _one_each(first) if name != recipe.label_column)
+
+
+def _one_each(first: Path) -> list[str]:
+    """Arrays of an .npz that have one value for each record."""
+    if not first.name.lower().endswith(".npz"):
+        return []
+    from spdp.data.formats.npy import header
+
+    shapes = {}
+    with ZipFile(first) as archive:
+        for name in archive.namelist():
+            if name.endswith(".npy"):
+                with archive.open(name) as member:
+                    shapes[name.removesuffix(".npy")] = header(member)[0]
+    long = [shape[:1] for shape in shapes.values() if len(shape) > 1]
+    return [name for name, shape in shapes.items() if shape in long]
+
+
 def _arrays(file: Path) -> tuple[str, ...]:
     if not file.name.lower().endswith(".npz"):
         return ()
-    from zipfile import BadZipFile, ZipFile
-
     try:
         with ZipFile(file) as archive:
             return tuple(name.removesuffix(".npy") for name in archive.namelist())

@@ -133,6 +133,7 @@ def _select(name: str, label: str, choices: Any, selected: str | None) -> Any:
 
 def _records(recipe: Recipe, names: list[str]) -> list[Any]:
     kept = [recipe.groups_column] if recipe.groups_column else []
+    known: Any = recipe.n if recipe.files else None  # of a plan that was saved; else empty
     return [
         _soft(
             "The guarantee is for a person with all their records, if it is known whose they are."
@@ -184,7 +185,7 @@ def _records(recipe: Recipe, names: list[str]) -> list[Any]:
             ),
         ),
         ui.div(
-            ui.input_numeric("n", "How many persons?", recipe.n, min=1, step=1),
+            ui.input_numeric("n", "How many persons?", known, min=1, step=1),
             ui.input_numeric("k", "Rows of a matrix", recipe.k, min=1, step=1),
             class_="row",
         ),

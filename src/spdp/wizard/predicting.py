@@ -37,7 +37,7 @@ def predictions(answers: "Answers") -> None:
         needed = (Step.INSTRUMENT, Step.STATISTIC)
         if answers.step.get() in ("records", "instrument", "statistic"):
             return  # what is being entered is not simulated at every letter
-        known = answers.known.get("simulated") == made
+        known = answers.known.get("simulated") == made or made.n < 1
         if not known and not any(step in made.problems() for step in needed):
             answers.known["simulated"] = made
             simulated(made)
@@ -46,6 +46,7 @@ def predictions(answers: "Answers") -> None:
     def outlook() -> Any:
         """Predictions for what is entered now, once they are there."""
         done = simulated.status() == "success" and answers.known.get("simulated") == kind()
+        done = done and kind().n >= 1
         return simulated.result() if done else None
 
     @reactive.calc

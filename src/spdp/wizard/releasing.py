@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from shiny import reactive, render, ui
 
+from spdp.wizard.counting import warning
 from spdp.wizard.entries import number, text
 from spdp.wizard.page import STEPS
 from spdp.wizard.working import Job
@@ -144,7 +145,10 @@ def releases(answers: "Answers") -> None:
         rows = [
             ui.div(ui.tags.dt(name), ui.tags.dd(value)) for name, value in facts(recipe).items()
         ]
+        risk = warning(recipe, await answers.seen())
         return ui.TagList(
+            ui.p(ui.tags.b(f"The guarantee is per {recipe.unit}.")),
+            ui.div(risk, class_="note no", role="alert") if risk else "",
             ui.tags.dl(*rows),
             ui.tags.details(ui.tags.summary("The same as one command"), ui.tags.pre(shell(recipe))),
         )

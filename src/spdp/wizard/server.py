@@ -2,6 +2,7 @@
 
 import shlex
 import socket
+import warnings
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
@@ -51,6 +52,8 @@ def serve(
         tell("Keep this address to yourself. Ctrl-C ends the wizard.")
         if browser:
             webbrowser.open(address)
+        # the page itself says which columns are not used, where it is seen
+        warnings.filterwarnings("ignore", message=".* not used. If one of them holds subject ids")
         with suppress(KeyboardInterrupt):  # as it is ended; a job says itself what it cost
             uvicorn.Server(config).run(sockets=[listener])
         for job in unfinished():

@@ -15,8 +15,10 @@ import msgspec
 from shiny import App, Inputs, Outputs, Session, reactive, render, ui
 
 from spdp.options import OnInvalid
+from spdp.wizard.counting import label, likely, number_problem, rows_problem, warning, whole
 from spdp.wizard.entries import instrument_of, number, text
 from spdp.wizard.instruments import KINDS
+from spdp.wizard.looking import Seen
 from spdp.wizard.page import STEPS, page
 from spdp.wizard.predicting import predictions
 from spdp.wizard.recipe import Recipe, Step, Wanted, Whose
@@ -93,8 +95,8 @@ class Answers:
                 entries=text(input.entries()),
                 label_column=text(input.label_column()) if with_classes else None,
                 labels=text(input.labels()) if with_classes else None,
-                n=max(1, int(input.n() or 1)),
-                k=max(1, int(input.k() or 1)),
+                n=whole(input.n()) or 0,
+                k=whole(input.k()) or 1,
                 on_invalid=OnInvalid(input.on_invalid()),
                 instrument=instrument_of(input),
                 statistic=input.statistic(),
@@ -174,15 +176,14 @@ class Answers:
                 self._offer("groups_column", "(none)", made.columns)
                 self._offer("label_column", "(none)", made.columns)
                 self._offer("key", "(choose)", made.arrays)
-                counted = made.n if input.whose() in (Whose.RECORD, Whose.VOXEL) else made.persons
                 self._suggest("k", made.k)
-                self._suggest("n", counted)
+                own = input.whose() in (Whose.RECORD, Whose.VOXEL)
+                self._suggest("n", made.n if own else made.persons)
+                self._propose(made)
 
         @reactive.effect
         def _() -> None:
-            units = {Whose.RECORD: "persons, a matrix each", Whose.VOXEL: "voxels"}
-            of = units.get(Whose(input.whose()), "persons")
-            ui.update_numeric("n", label=f"How many {of}?")
+            ui.update_numeric("n", label=label(Recipe(whose=Whose(input.whose())).unit))
 
         @render.ui
         async def seen() -> Any:
@@ -192,7 +193,19 @@ class Answers:
                 return told if self.entered().files else ""
             how = f"{made.n:,} matrices, {made.k}×{made.k}"
             some = f" in {made.files:,} files" if made.files > 1 else ""
-            return ui.div(f"Found {how}{some}.", class_="note good")
+            column, risk = input.groups_column(), warning(self.entered(), made)
+            chosen = column and column == likely(made.columns) and input.whose() == Whose.COLUMN
+            return ui.TagList(
+                ui.div(f"Found {how}{some}.", class_="note good"),
+                ui.div(
+                    f"The name of the column {column} says persons: several matrices per person, "
+                    "one person for each of its values. Choose otherwise if that is wrong.",
+                    class_="note",
+                )
+                if chosen
+                else "",
+                ui.div(risk, class_="note no", role="alert") if risk else "",
+            )
 
         @render.ui
         def n_note() -> Any:
@@ -230,10 +243,29 @@ class Answers:
         ui.update_select(name, choices=choices, selected=self.input[name]() or "")
 
     def _suggest(self, name: str, value: int | None) -> None:
-        """A number of the files, once: what was entered since then stays."""
-        if value is not None and self.known.get(name) != value:
-            self.known[name] = value
+        """A number of the files, once: what was entered since then stays.
+
+        Where the files tell none any more, a number that they told is taken back.
+        """
+        before = self.known.get(name)
+        if before == value:
+            return
+        self.known[name] = value
+        if value is not None:
             ui.update_numeric(name, value=value)
+        elif self.input[name]() == before:
+            self.session.send_input_message(name, {"value": ""})
+
+    def _propose(self, seen: Seen) -> None:
+        """Several matrices per person, where a column's name says so; once per file."""
+        files, column = self.input.file(), likely(seen.columns)
+        if self.known.get("proposed", self.start.files and ", ".join(self.start.files)) == files:
+            return
+        self.known["proposed"] = files
+        if column is not None and self.input.whose() == Whose.RECORD:
+            choices = {"": "(none)", **{name: name for name in seen.columns}}
+            ui.update_radio_buttons("whose", selected=Whose.COLUMN.value)
+            ui.update_select("groups_column", choices=choices, selected=column)
 
     # --- moving between steps
 
@@ -250,8 +282,11 @@ class Answers:
                     else "no ε reaches the wanted accuracy: wish for less, or say ε yourself"
                 )
             made = await self.seen()
-            if made.problem is not None:
-                found["records"] = self._shortly(made.problem)
+            if self.entered().files:
+                count = number_problem(input.n(), self.entered().unit, made.n)
+                wrong = made.problem or count or rows_problem(input.k())
+                if wrong is not None:
+                    found["records"] = self._shortly(wrong)
             if input.ledger_mode() != "none" and "ledger" not in found:
                 state = self.state()
                 if isinstance(state, str):

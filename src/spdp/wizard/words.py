@@ -258,7 +258,7 @@ def facts(recipe: Recipe) -> dict[str, str]:
         "instrument": recipe.instrument.title,
         "domain": domain_in_words(recipe),
         "statistic": _title(recipe.statistic),
-        "guarantee": f"ε = {recipe.epsilon:.4g}, δ = {recipe.delta:g}, per {recipe.unit}",
+        "guarantee": f"per {recipe.unit}: ε = {recipe.epsilon:.4g}, δ = {recipe.delta:g}",
         "paid from": paid,
         "written to": recipe.output,
     }

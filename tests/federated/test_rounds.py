@@ -11,8 +11,8 @@ import pytest
 from consortium import SIGNATURE, Asking, Consortium, InProcess
 
 from spdp import Release
+from spdp.adaptive import preconditioner
 from spdp.adaptive import search as search_module
-from spdp.adaptive import shrinkage
 from spdp.adaptive.search import Search
 from spdp.errors import DataError, LedgerError
 from spdp.federated import checks, closing, identity, rounds
@@ -478,7 +478,7 @@ def test_certificates_that_state_another_study_are_found(oneshot, tmp_path):
 
 def test_machines_that_find_other_axes_still_agree(tmp_path, monkeypatch):
     """Eigenvectors differ in signs, and where eigenvalues are equal."""
-    honest = shrinkage._eigh
+    honest = preconditioner._eigh
 
     def elsewhere(C):
         values, V = honest(C)
@@ -489,7 +489,7 @@ def test_machines_that_find_other_axes_still_agree(tmp_path, monkeypatch):
             flipped[:, same] = flipped[:, same] @ turn
         return values, flipped
 
-    monkeypatch.setattr(shrinkage, "_eigh", elsewhere)
+    monkeypatch.setattr(preconditioner, "_eigh", elsewhere)
     done = Done(tmp_path, n=6000, k=3, method="adaptive")
     assert any(said.turn is not None for said in done.rounds.descriptions)
     monkeypatch.undo()

@@ -27,7 +27,16 @@ from spdp.federated.canonical import (
 from spdp.federated.drafting import rostered, seal_of, terms_of
 from spdp.federated.identity import Identity, words_of
 from spdp.federated.masks import KeyFile, rooted
-from spdp.federated.study import Card, Study, Terms, agreed, check_terms, checked, sealed_by
+from spdp.federated.study import (
+    Card,
+    Study,
+    Terms,
+    agreed,
+    check_card,
+    check_terms,
+    checked,
+    sealed_by,
+)
 from spdp.ledger.studies import Studies
 
 
@@ -328,6 +337,66 @@ def test_keys_of_small_order_are_refused(oneshot, u):
     bad = resigned(b, oneshot.members[1].who, x25519=u.to_bytes(32, "little").hex())
     with pytest.raises(Refused, match="X25519"):
         checked(Study(terms=oneshot.terms, cards=[a, bad, c]))
+
+
+ONE, MINUS_ONE = 1, identity.P - 1
+SMALL_ORDER = [(0, 0), (0, 1), (ONE, 0), (MINUS_ONE, 0)]  # y, and the sign of x
+SMALL_ORDER += [(y, sign) for y in (identity.Y8, identity.P - identity.Y8) for sign in (0, 1)]
+SECOND_TEXTS = [(ONE, 1), (MINUS_ONE, 1)]
+SECOND_TEXTS += [(y, sign) for y in range(identity.P, 2**255) for sign in (0, 1)]
+
+
+def written(y, sign):
+    return (y + (sign << 255)).to_bytes(32, "little").hex()
+
+
+@pytest.mark.parametrize(("y", "sign"), SMALL_ORDER)
+def test_identities_of_small_order_are_refused(oneshot, y, sign):
+    """A signature of zeros and an R of small order fits some texts, or all."""
+    assert _times_8(y) == 1
+    a, b, c = cards(oneshot)
+    bad = edited(b, identity=written(y, sign), signature=written(1, 0) + "00" * 32)
+    with pytest.raises(Refused, match="anybody"):
+        check_card(bad, oneshot.terms)
+    with pytest.raises(Refused, match="anybody"):
+        checked(Study(terms=oneshot.terms, cards=[a, bad, c]))
+    with pytest.raises(Refused, match="anybody"):
+        check_terms(edited(oneshot.terms, coordinator=bad.identity))
+
+
+@pytest.mark.parametrize(("y", "sign"), SECOND_TEXTS)
+def test_identities_have_one_text(oneshot, y, sign):
+    bad = edited(cards(oneshot)[1], identity=written(y, sign))
+    with pytest.raises(Refused, match="anybody"):
+        check_card(bad, oneshot.terms)
+    with pytest.raises(Refused, match="anybody"):
+        check_terms(edited(oneshot.terms, coordinator=bad.identity))
+
+
+def test_a_signature_that_fits_every_text_is_refused(oneshot):
+    """Without a key: the library takes it, and a site does not."""
+    forged, signature = written(1, 0), written(1, 0) + "00" * 32
+    key = identity.library("asymmetric.ed25519").Ed25519PublicKey
+    for text in (b"", b"any", b"other"):
+        key.from_public_bytes(bytes.fromhex(forged)).verify(bytes.fromhex(signature), text)
+    a, b, c = cards(oneshot)
+    bad = edited(b, identity=forged, signature=signature)
+    with pytest.raises(Refused, match="anybody"):
+        checked(Study(terms=oneshot.terms, cards=[a, bad, c]))
+    with pytest.raises(Refused, match="anybody"):
+        identity.check(forged, signature, identity.ROUND, bytes(32))
+    check_card(b, oneshot.terms)
+
+
+def _times_8(y):
+    """The y of eight times a point of Edwards' curve, by doubling its y alone."""
+    p = identity.P
+    d = -121665 * pow(121666, -1, p) % p
+    for _ in range(3):
+        square = y * y % p
+        x_square = (square - 1) * pow(d * square + 1, -1, p) % p
+        y = (square + x_square) * pow(1 - d * x_square * square, -1, p) % p
+    return y
 
 
 @pytest.mark.parametrize("key", [bytes(1183), bytes(1185), b"\xff" * 1184])

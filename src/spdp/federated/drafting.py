@@ -12,7 +12,7 @@ from spdp.errors import ParameterError, named
 from spdp.federated import identity
 from spdp.federated.canonical import decode, double, dumps, encode, loads, packed
 from spdp.federated.identity import Identity, library
-from spdp.federated.study import KEM_KEY, NAME, Card, Seal, Study, Terms, check_terms, checked
+from spdp.federated.study import KEM_KEY, NAME, Card, Seal, Study, Terms, check_asked, checked
 from spdp.options import Unit
 
 
@@ -28,7 +28,7 @@ def terms_of(
     colluding: int,
     coordinator: str,
 ) -> Terms:
-    """Terms of a study, checked."""
+    """Terms of a study, checked but for their coordinator, who makes them."""
     if not delta > 0:
         raise ParameterError(
             "a study needs a delta above 0: shares of Laplace noise are not Laplace noise, so "
@@ -51,7 +51,7 @@ def terms_of(
         queries=1,
         coordinator=coordinator,
     )
-    check_terms(loads(terms.data, Terms))
+    check_asked(loads(terms.data, Terms))
     return terms
 
 

@@ -4,6 +4,10 @@ What people compare by telephone is the *identity's* fingerprint, 128 bits as ei
 words. Of a study nothing shortened is compared: who makes two studies finds two that
 agree in half the bits' work. Every text that is signed begins with a label of its own,
 so that a signature of one thing is never one of another.
+
+*Enforced*, of the coordinator's identity and those of cards: it is not of small order,
+as signatures of such a one can be made up without a key, and not a second text of a
+point.
 """
 
 import os
@@ -18,6 +22,12 @@ CARD, SEAL, ROUND, ANSWER, CLOSE = (
     f"spdp {what} 1".encode() for what in ("card", "seal", "round", "answer", "close")
 )
 SIGNATURE = 64  # bytes, before a message or an answer
+# An Ed25519 key is y, little-endian, and the sign of x in the highest bit. The 8 points
+# of small order have these y: 1 (order 1), -1 (order 2), 0 (order 4), ±y of order 8.
+# Second texts of points have y >= p, or a sign of x = 0, which is at y = ±1 alone.
+P = 2**255 - 19
+Y8 = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
+SMALL = (0, 1, P - 1, Y8, P - Y8)
 PASSPHRASE = "SPDP_IDENTITY_PASSPHRASE"
 # Five letters for 16 bits, consonants and vowels in turn: words that can be read out.
 CONSONANTS, VOWELS = "bdfghjklmnprstvz", "aiou"
@@ -102,8 +112,16 @@ def _passphrase() -> bytes | None:
     return os.fsencode(text) if text else None
 
 
+def check_point(identity: str) -> None:
+    """Refuse an identity of small order, and any but the one text of a point."""
+    y = int.from_bytes(bytes.fromhex(identity), "little") & (1 << 255) - 1
+    if y >= P or y in SMALL:
+        raise Refused("an identity whose signatures anybody could make up")
+
+
 def check(identity: str, signature: str, label: bytes, *parts: bytes) -> None:
     """Refuse a signature that is not the identity's, of this label and these parts."""
+    check_point(identity)
     ed25519 = library("asymmetric.ed25519")
     from cryptography.exceptions import InvalidSignature
 

@@ -9,8 +9,9 @@ sites that hold another study or other seals share no masks.
 
 *Enforced*, whenever a study is read (:func:`checked`): its form to the byte
 (:mod:`.canonical`), sizes, names, distinct identities and keys, every card's signature,
-keys that can be used, Gaussian noise and replace-one adjacency. *Assumed*: that the
-identities are those of the sites, which people compare (:mod:`.identity`).
+identities and keys that can be used, Gaussian noise and replace-one adjacency.
+*Assumed*: that the identities are those of the sites, which people compare
+(:mod:`.identity`).
 """
 
 from collections.abc import Mapping
@@ -224,6 +225,12 @@ def not_studied(name: str) -> str:
 
 def check_terms(terms: Terms) -> None:
     """Refuse terms that no study may have, from public numbers alone."""
+    identity.check_point(terms.coordinator)
+    check_asked(terms)
+
+
+def check_asked(terms: Terms) -> None:
+    """Refuse what no study may ask, whoever its coordinator is."""
     possible = studied()
     if terms.statistic not in possible:
         raise Refused(not_studied(terms.statistic))

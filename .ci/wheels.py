@@ -98,14 +98,20 @@ foreach(kind Module SABIModule)
 endforeach()
 """
 # zig's linker for macOS takes neither nanobind's list of Python's symbols nor bundles,
-# and with -x in place of -s leaves holes in its table of indirect symbols
-MACOS = """\
-set(CMAKE_SHARED_MODULE_CREATE_CXX_FLAGS "-shared -Wl,-install_name,@rpath/_native.so")
+# and with -x in place of -s leaves holes in its table of indirect symbols. Modules for
+# Windows are stripped by nobody else: they would be a tenth larger
+LINK = """\
 function(link_with_zig)
-  set_property(TARGET _native PROPERTY LINK_OPTIONS -Wl,-undefined,dynamic_lookup -Wl,-s)
+  set_property(TARGET _native PROPERTY LINK_OPTIONS {options})
 endfunction()
 cmake_language(DEFER CALL link_with_zig)
 """
+LINKED = {
+    "Darwin": 'set(CMAKE_SHARED_MODULE_CREATE_CXX_FLAGS "-shared '
+    '-Wl,-install_name,@rpath/_native.so")\n'
+    + LINK.format(options="-Wl,-undefined,dynamic_lookup -Wl,-s"),
+    "Windows": LINK.format(options="-Wl,-s"),
+}
 # what Python's headers ask of pyconfig.h on 64-bit Windows
 WINDOWS = """\
 #define MS_WINDOWS
@@ -177,7 +183,7 @@ def build(name: str, version: str, suite: str, tag: str) -> Path:
         include=python_headers(platform, version, suite),
         library=f'"{library}"' if library else "",
     )
-    (tools / "FindPython.cmake").write_text(find + MACOS * (platform.system == "Darwin"))
+    (tools / "FindPython.cmake").write_text(find + LINKED.get(platform.system, ""))
     toolchain = folder / "toolchain.cmake"
     machine = platform.zig.partition("-")[0]
     toolchain.write_text(

@@ -687,6 +687,24 @@ def test_what_the_system_refused_is_told_without_its_number(tmp_path):
     assert str(told.value).count("gone.npy") == 1
 
 
+@pytest.mark.parametrize("shape", [(2**62, 3, 3), (10**12, 3, 3), (10**9, 9000, 9000)])
+@pytest.mark.parametrize("kind", ["npy", "zarr"])
+def test_a_header_of_more_matrices_than_are_read_from_a_file(tmp_path, shape, kind):
+    file = tmp_path / f"many.{kind}"
+    if kind == "npy":
+        with file.open("wb") as stream:
+            header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_2_0(stream, header)
+            stream.write(bytes(72))
+    else:
+        zarr = pytest.importorskip("zarr")
+        zarr.create_array(file, shape=(20, *shape[1:]), chunks=(1, *shape[1:]), dtype="f8")
+        stated = json.loads((file / "zarr.json").read_text())
+        (file / "zarr.json").write_text(json.dumps(stated | {"shape": shape}))
+    with pytest.raises(DataError, match=rf"many\.{kind}.*(one file|too large)"):
+        open_records(file)
+
+
 @pytest.mark.parametrize("shape", [(1, 9000, 9000), (3, 10**6, 10**6), (1, 2**31, 2**31)])
 def test_matrices_that_no_memory_holds_are_one_clear_error(tmp_path, shape):
     """The header alone decides: nothing is allocated for it."""

@@ -87,6 +87,16 @@ def test_sensitivities_of_numpy_do_not_overflow():
 
 
 @pytest.mark.parametrize("budget", [Budget.gaussian(1.0, 1e-6), Budget.pure(1.0)])
+def test_a_sensitivity_that_is_no_whole_number_is_refused_and_not_rounded(budget):
+    class Broken(Stated):
+        def sensitivity(self, adjacency):
+            return self.bound + 0.7
+
+    with pytest.raises(TypeError):
+        Account(budget).ask(Broken("a", 2), ZERO)
+
+
+@pytest.mark.parametrize("budget", [Budget.gaussian(1.0, 1e-6), Budget.pure(1.0)])
 def test_an_interrupted_draw_is_spent(budget, monkeypatch):
     """What was drawn may have been seen: it is not drawn again."""
 

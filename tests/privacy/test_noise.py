@@ -8,6 +8,7 @@ import multiprocessing
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from textwrap import dedent
@@ -289,6 +290,13 @@ def test_words_of_the_wrong_size_are_refused():
 @pytest.mark.parametrize("law", list(Noise))
 def test_a_seed_is_a_simulation(law):
     assert noise.sampler(law, np.random.default_rng(0)) == "simulation"
+
+
+@pytest.mark.parametrize("d", [6, 40])
+@pytest.mark.parametrize("scale", [Fraction(-5), Fraction(0), Fraction(1, 1000), 5])
+def test_a_scale_that_no_sampler_can_draw_is_refused(d, scale):
+    with pytest.raises(ParameterError, match="scale must be"):
+        noise.laplace(np.zeros(d, np.int64), scale, None)
 
 
 def test_it_saturates_at_the_ends_of_the_integers():

@@ -3,6 +3,7 @@
 import copy
 import json
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -253,6 +254,15 @@ def test_five_hundred_flipped_bytes(tmp_path):
 
 
 LONG = [0.1] * 150_000  # about a megabyte
+MANY = {"family": "weighted-chi2", "weights": [1.0] + [1e-9] * 150_000}
+
+
+def with_noise(release, name, law):
+    """The edit that gives another law to the noise in a stated bound."""
+    stated = release.certificate[name]
+    if name == "error_bound_parts":
+        return {name: stated | {"noise": law}}
+    return {name: stated | {"parts": stated["parts"] | {"noise": law}}}
 
 
 @pytest.mark.parametrize("way", ["one shot", "adaptive"])
@@ -280,6 +290,29 @@ def test_a_small_certificate_cannot_ask_for_much(way, edit, tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 300e6
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("kept", "name"),
+    [
+        ("mean", "error_bound_parts"),
+        ("mean", "error_bound_within"),
+        ("dispersion", "error_bound_population"),
+    ],
+)
+def test_a_law_of_more_weights_than_numbers_is_refused_unread(kept, name):
+    release = Release.load(Path(__file__).parent / "golden" / "0.3" / kept)
+    content = release.certificate | with_noise(release, name, MANY)
+    failed = [check.name for check in checks(content, release.values) if not check.ok]
+    assert failed == ["weights"]
+
+
+@pytest.mark.parametrize("way", ["classical", "analytic", "laplace"])
+def test_a_stated_summary_of_many_matrices_is_refused_by_its_shape(way):
+    release = WAYS[way]()
+    content = release.certificate | {"parts": 10**9}
+    failed = [check.name for check in checks(content, release.values) if not check.ok]
+    assert failed == ["arrays"]
 
 
 # --- signatures

@@ -60,6 +60,9 @@ def test_a_saved_recipe_is_short_and_says_what_matters():
         ("{", "is no recipe"),
         ("spdp: 2", "recipe of format 2, this version reads 1"),
         ("files: !!python/object/apply:os.system [ls]", "is no recipe"),
+        ("files: " + "[" * 100_000, "too nested"),
+        ("files:\n" + "- " * 100_000, "too nested"),
+        ("# " + "x" * (1 << 20), "too long"),
     ],
 )
 def test_a_file_that_is_no_recipe_is_refused(text, why):

@@ -49,6 +49,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import ceil, inf, nextafter, sqrt
+from operator import index
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -204,7 +205,7 @@ def _for_ledger(cost: float, query: Asked[Any], sensitivity: int) -> float:
     Noise that is enough for Δ at a cost is enough for Δ' at Δ'/Δ times that cost: its
     scale depends on Δ over the cost alone.
     """
-    exact = Fraction(cost) * int(query.sensitivity(Adjacency.REPLACE_ONE)) / sensitivity
+    exact = Fraction(cost) * index(query.sensitivity(Adjacency.REPLACE_ONE)) / sensitivity
     rounded = float(exact)
     while Fraction(rounded) < exact:
         rounded = nextafter(rounded, inf)
@@ -299,7 +300,7 @@ class Account:
         exact = store.total(query, subsampled)
         if self._spent != before:
             raise ParameterError("an account answers one query at a time")
-        sensitivity = int(query.sensitivity(self.adjacency))  # NumPy's would overflow
+        sensitivity = index(query.sensitivity(self.adjacency))  # NumPy's would overflow
         scale = self._scale(sensitivity, price, len(exact))
         if self.before_payment is not None and not self._spent:
             self.before_payment(store.n)
@@ -337,7 +338,7 @@ class Account:
         """
         if self._rng is not None:
             raise ParameterError("a site's share of the noise is never seeded")
-        scale = share_scale(int(query.sensitivity(self.adjacency)), mu, honest)
+        scale = share_scale(index(query.sensitivity(self.adjacency)), mu, honest)
         self.charge(mu)
         exact = np.ascontiguousarray(store.total(query), np.int64)
         drawn = noise.gaussian(np.zeros(len(exact), np.int64), scale, None)

@@ -97,6 +97,7 @@ def laplace(total: Ints, scale: Fraction, rng: Generator) -> Ints:
     dimensions, :mod:`spdp.privacy.laplace_mixture` in many), or a seeded simulation
     that is not private. Saturates at the ends of int64 after adding noise.
     """
+    check_scale(len(total), scale)
     if rng is not None:
         direction = rng.standard_normal(len(total))
         radius = float(rng.gamma(len(total), float(scale)))

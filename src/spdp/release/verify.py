@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cached_property
-from math import inf, isclose, isfinite, log
+from math import inf, isclose, isfinite, log, prod
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdp.error.bound import COUNTED_SHARES, SHARES, Bound, sampled_sd
+from spdp.error.laws import WeightedChi2
 from spdp.kernels.arrays import Array
 from spdp.options import Adjacency, Noise
 from spdp.privacy.account import Step, distributed_scale, laplace_scale_exact, lattice_scale
@@ -134,10 +135,16 @@ class Arrays(dict[str, NDArray[Any]]):
 
 
 def _shapes(f: Facts, values: Values) -> Iterator[Check]:
-    """Arrays have the shapes that are stated, and that follow from size and classes."""
+    """Arrays have the shapes that follow from sizes, laws have no more numbers."""
     found = {name: list(array.shape) for name, array in values.items()}
     yield Check("values", found == f.arrays, f"arrays {found}")
     yield equal("arrays", f.arrays, f.declaration.shapes(f))
+    most = prod(f.arrays[f.declaration.matrices])
+    for bound in (f.bound, f.within, f.population):
+        law = None if bound is None else bound.noise
+        if isinstance(law, WeightedChi2):
+            detail = f"{len(law.weights)}, for {most} released numbers"
+            yield Check("weights", len(law.weights) <= most, detail)
 
 
 def _asked(check: Callable[..., Iterator[Check]], *args: Any) -> list[Check]:

@@ -133,7 +133,7 @@ class Summary(Declaration):
         return "Frobenius" if self._is_flat(facts) else facts.chart.distance
 
     def shapes(self, facts: Facts) -> dict[str, list[int]]:
-        return {"mean": [facts.k, facts.k]}
+        return {"mean": [*([] if facts.parts is None else [facts.parts]), facts.k, facts.k]}
 
     def last_radius(self, facts: Facts) -> float:
         finest = 0.0 if self._is_flat(facts) else FINEST_STEP

@@ -82,7 +82,6 @@ from spdp.adaptive.steps import (
     asked_of,
     ball_queries,
 )
-from spdp.data.columns import label_of
 from spdp.error.bound import SURE_SHARE, Bound
 from spdp.error.class_means import count_margin
 from spdp.error.laws import chi2_tail, weighted_chi2
@@ -103,6 +102,7 @@ from spdp.statistics.class_means import (
     check_total,
     class_means,
     classes_option,
+    possible_classes,
     seen_from,
     shape_seen,
 )
@@ -380,9 +380,7 @@ class Contrast(ClassStatistic):
         f, last, many = facts, facts.last, len(facts.last.classes)
         yield equal("last step", last.step, "class moments")
         yield Check("classes", self.allows(many), f"{many} of them")
-        yield Check(
-            "classes", len({label_of(c) for c in last.classes}) == many, "each of them once"
-        )
+        yield possible_classes(last.classes)
         assert f.bound is not None
         assert f.within is not None
         near = f.bound.replace(clipping_bias=0.0, clipping_bias_sd=0.0)

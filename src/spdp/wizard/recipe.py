@@ -9,6 +9,7 @@ running that command. *Assumed.* The numbers of records and persons, the domain 
 classes are public; ``n`` is for predictions alone.
 """
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ from spdp.options import Adjacency, OnInvalid, Unit, choose
 from spdp.wizard.instruments import Kind, Other
 
 FORMAT = 1
+# The library that reads YAML calls itself for each level, until the stack ends.
+LARGEST = 1 << 20  # bytes of a recipe; lists by indentation are then 1,400 levels deep at most
+NESTED = 2000
+OPENING = re.compile(rb"[\[{]|[-?] +(?=[-?] )")  # of lists and tables within a line
 
 
 class Whose(StrEnum):
@@ -188,6 +193,9 @@ class Recipe(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     def read(cls, text: str | bytes, name: str = "recipe") -> "Recipe":
         """The recipe of a YAML text; ``name`` is what messages call it."""
         needed_yaml()
+        plain = text.encode() if isinstance(text, str) else text
+        if len(plain) > LARGEST or len(OPENING.findall(plain)) > NESTED:
+            raise DataError(f"{name}: is no recipe of a release (it is too long, or too nested)")
         try:
             made = msgspec.yaml.decode(text, type=cls)
         except (msgspec.MsgspecError, ValueError) as error:

@@ -28,6 +28,7 @@ from spdp.options import Unit
 
 # Few, large tasks: each of them costs a cluster's scheduler time.
 BLOCKS_PER_CHUNK = 5
+MOST_PIECES = 100_000  # of a file, some 8 TB: more is what a damaged header says
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,11 @@ class Layout:
         """(start, stop) of pieces of about so many blocks each, in whole units."""
         rows = blocks * rows_per_block(self.k, self.dtype.itemsize)
         step = max(1, rows // self.unit) * self.unit
+        if self.n > MOST_PIECES * step:
+            raise DataError(
+                f"{self.file}: its header says {self.n} matrices {self.k}×{self.k}, more than "
+                "are read from one file; it may be damaged"
+            )
         return ((start, min(start + step, self.n)) for start in range(0, self.n, step))
 
 

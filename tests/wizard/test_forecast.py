@@ -8,12 +8,14 @@ from spdp import plan
 from spdp.release.board import SUSPICIONS, promise
 from spdp.release.certificate import Certificate
 from spdp.wizard import forecast
+from spdp.wizard.bounding import stated
 from spdp.wizard.forecast import LEAST, forecast_of, planner_of
 from spdp.wizard.instruments import Connectomes, Diffusion, Other, Signals
+from spdp.wizard.paying import create_ledger, ledger_state
 from spdp.wizard.picture import curve
 from spdp.wizard.recipe import Recipe, Wanted
 from spdp.wizard.rehearsal import rehearse
-from spdp.wizard.words import Outlook, domain_in_words, ledger_state, odds, terms_of
+from spdp.wizard.words import Outlook, domain_in_words, odds, terms_of
 
 EEG = Recipe(files=("x",), k=6, n=800, instrument=Signals(), ledger="l")
 SHOT = Recipe(
@@ -155,16 +157,54 @@ def test_a_curve_says_in_words_what_it_shows():
 
 
 def test_a_ledger_says_what_is_left_or_why_it_cannot_pay(tmp_path):
-    from spdp.wizard.words import create_ledger
-
     file = tmp_path / "a.ledger"
     recipe = msgspec.structs.replace(EEG, ledger=str(file))
     assert "does not exist yet" in ledger_state(recipe)
-    assert create_ledger(file, 2.0, 1e-5).startswith("Created a.ledger: ε = 2")
-    assert "exists already" in create_ledger(file, 2.0, 1e-5)
+    own = {}
+    assert create_ledger(file, 2.0, 1e-5, recipe, own).startswith("Created a.ledger: ε = 2")
+    assert create_ledger(file, 2.0, 1e-5, recipe, own).startswith("Created")  # a second click
+    assert "exists already" in create_ledger(file, 3.0, 1e-5, recipe, own)
+    assert "exists already" in create_ledger(file, 2.0, 1e-5, recipe, {})
     state = ledger_state(recipe)
     assert state.share == 0.0
     assert "0 of ε = 2 is spent" in state.text
-    assert "has not enough left" in ledger_state(msgspec.structs.replace(recipe, epsilon=5.0))
+    assert "one more release at δ = 1e-06" in state.text
+    assert "depends on the δ" in state.text
+    larger = msgspec.structs.replace(recipe, epsilon=5.0)
+    assert "has not enough left" in ledger_state(larger)
+    assert "This release is paid" in ledger_state(larger, paid=True).text
     file.write_bytes(b"no ledger")
     assert isinstance(ledger_state(recipe), str)
+
+
+def test_a_ledger_that_cannot_pay_for_the_plan_is_not_created(tmp_path):
+    file = tmp_path / "small.ledger"
+    for totals in ((0.5, 1e-5), (0.9, 1e-9)):
+        text = create_ledger(file, *totals, EEG, {})
+        assert text.startswith("Not created")
+        assert "cannot pay" in text
+        assert not file.exists()
+
+
+@pytest.mark.parametrize("recipe", [EEG, SHOT], ids=["search", "one shot"])
+def test_the_bound_that_will_be_guaranteed_stands_beside_the_wish(recipe):
+    found = forecast_of(recipe).predict(recipe.n, 1.0, 1e-6)
+    assert found.bound > found.error
+    text = " ".join(note.text for note in Outlook.of(recipe).verdict(recipe, 1.0))
+    for part in ("The wish is what the error typically is", "whatever the records are", "larger"):
+        assert part in text
+    assert f"{found.bound / found.error:.2g} times" in text
+    assert "each eigenvalue within a factor" in text
+
+
+def test_the_bound_of_one_shot_is_that_of_its_certificate(tmp_path):
+    found = forecast_of(SHOT).predict(SHOT.n, 1.0, 1e-6)
+    release = rehearse(SHOT)
+    assert found.bound == pytest.approx(release.certificate["error_bound"]["95%"], rel=0.02)
+    release.save(tmp_path / "out")
+    wished = msgspec.structs.replace(SHOT, wanted=Wanted("diffusivity", 5.0))
+    text = stated(wished, tmp_path / "out")
+    assert "Wished for: mean diffusivity within 5 %" in text
+    assert "Guaranteed is at most" in text
+    assert "mean eigenvalue" in text
+    assert stated(SHOT, tmp_path / "absent") == ""

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from msgspec import json
 
+from spdp.error.laws import quantiles
 from spdp.errors import ParameterError
 from spdp.kernels.arrays import Array
 from spdp.options import Adjacency, Mechanism, Method, Noise
@@ -48,6 +49,8 @@ class Predicted:
         be uninformative.
     budget : Budget or None
         What the release will cost; None where nothing would be released.
+    bound : float or None
+        The 95 % bound that a certificate will typically state; None where none is.
     """
 
     error: float | None
@@ -55,6 +58,7 @@ class Predicted:
     noise: str
     refused: bool
     budget: Budget | None = None
+    bound: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +93,15 @@ class Forecast:
         noise = settled.budget.noise
         public = p.adjacency == Adjacency.REPLACE_ONE
         refused = public and n < fewest_records(p.planned, p, settled)
+        error: float | None
+        bound: float | None
         if p.is_mean and not p.curved and settled.method == Method.ONESHOT:
-            error: float | None = sqrt(p.shot(epsilon).expected_squared_error(n))
+            law = p.shot(epsilon).law(n)
+            error, bound = sqrt(law.mean()), sqrt(quantiles(law)["95%"])
         else:
-            error = self._searched(noise, n * _price(noise, epsilon, delta))
-        return Predicted(error, str(settled.method), str(noise), refused, settled.budget)
+            error, bound = self._searched(noise, n * _price(noise, epsilon, delta))
+        how = str(settled.method), str(noise)
+        return Predicted(error, *how, refused, settled.budget, bound)
 
     @cached_property
     def measure(self) -> str:
@@ -130,19 +138,26 @@ class Forecast:
 
     # --- the curve of a search
 
-    def _searched(self, noise: Noise, x: float) -> float | None:
-        grid, errors = self._curve(noise)
+    def _searched(self, noise: Noise, x: float) -> tuple[float | None, float | None]:
+        """Error and 95 % bound."""
+        grid, errors, bounds = self._curve(noise)
         if not len(grid) or x < grid[0] / 2.0:
-            return None
-        return exp(np.interp(log(x), np.log(grid), np.log(errors)))
+            return None, None
+        error = exp(np.interp(log(x), np.log(grid), np.log(errors)))
+        if not len(bounds):
+            return error, None
+        return error, exp(np.interp(log(x), np.log(grid), np.log(bounds)))
 
     @lru_cache(maxsize=2)  # noqa: B019 - forecasts are few, and kept
-    def _curve(self, noise: Noise) -> tuple[Array, Array]:
-        """Simulated errors over n times the price, where it does not refuse."""
+    def _curve(self, noise: Noise) -> tuple[Array, Array, Array]:
+        """Simulated errors over n times the price, where it does not refuse.
+
+        Beside them the bounds that are stated; empty where one states none.
+        """
         p = self._simulating(noise)
         low = _price(noise, LEAST, p.delta) * p.n / FARTHEST
         high = _price(noise, MOST, p.delta) * p.n * FARTHEST
-        grid, errors = [], []
+        grid, errors, bounds = [], [], []
         for x in np.geomspace(max(low, 1.0), max(high, 10.0), POINTS):
             # n changes, and not ε: queries are shaped by ε in the ranges that are used
             n = int(np.clip(x / _price(noise, p.epsilon, p.delta), 1, 1 << 32))
@@ -152,12 +167,12 @@ class Forecast:
                 continue
             grid.append(n * _price(noise, p.epsilon, p.delta))
             errors.append(found.rms)
+            bounds.append(found.bound)
         if not errors:
-            return np.empty(0), np.empty(0)
-        # more records, or a larger price, err less: what rises is chance
-        logs = np.log(np.maximum(errors, 1e-300))
-        lower, upper = np.minimum.accumulate(logs), np.maximum.accumulate(logs[::-1])[::-1]
-        return np.array(grid), np.exp(0.5 * (lower + upper))
+            return np.empty(0), np.empty(0), np.empty(0)
+        known = [bound for bound in bounds if bound is not None]
+        stated = _falling(known) if len(known) == len(bounds) else np.empty(0)
+        return np.array(grid), _falling(errors), stated
 
     @cached_property
     def _population(self) -> Any:
@@ -176,6 +191,13 @@ class Forecast:
             self._curve(noise)
         self.predict(self.planner.n, self.planner.epsilon, self.planner.delta)
         return self
+
+
+def _falling(values: list[float]) -> Array:
+    """The same without rises: more records, or a larger price, err less."""
+    logs = np.log(np.maximum(values, 1e-300))
+    lower, upper = np.minimum.accumulate(logs), np.maximum.accumulate(logs[::-1])[::-1]
+    return np.asarray(np.exp(0.5 * (lower + upper)))
 
 
 def _price(noise: Noise, epsilon: float, delta: float) -> float:

@@ -64,6 +64,7 @@ def page(recipe: Recipe, names: list[str]) -> Any:
                 "served by your own machine and asks no other."
             ),
         ),
+        ui.output_ui("news"),
         ui.tags.nav(_steps(), aria_label="Steps"),
         ui.tags.main(*_sections(recipe, names)),
     )

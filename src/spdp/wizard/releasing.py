@@ -1,84 +1,28 @@
-"""The steps that run commands: rehearsal, ledger, release, and what is handed out.
+"""The steps of ledger and release, and what is handed out.
 
 *Enforced.* A message about a record is for the holder of the data: it is folded away.
 """
 
 import asyncio
-import tempfile
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shiny import reactive, render, ui
 
+from spdp.wizard import framing
 from spdp.wizard.counting import warning
 from spdp.wizard.entries import number, text
+from spdp.wizard.framing import Asked, framed, page_again
+from spdp.wizard.moving import is_released
 from spdp.wizard.page import STEPS
+from spdp.wizard.polling import look_again
+from spdp.wizard.spelling import on_the_page
 from spdp.wizard.working import Job
 
 if TYPE_CHECKING:
     from spdp.wizard.session import Answers
 
-
-TICK = 0.4  # seconds between two looks at a job
-DATA_ERROR = 3  # exit code of errors that may describe records
-
-
-def rehearsals(answers: "Answers") -> None:
-    """Rehearse, or cancel a rehearsal."""
-    input = answers.input
-    job: reactive.Value[Job | None] = reactive.value(None)
-    shown: reactive.Value[tuple[str, str] | None] = reactive.value(None)
-
-    @reactive.effect
-    @reactive.event(input.rehearse)
-    async def _() -> None:
-        running = job.get()
-        if running is not None and running.running:
-            running.cancel()
-            return
-        recipe = answers.recipe()
-        found = {**(await answers.problems())}
-        found.pop("ledger", None)
-        shown.set(None)
-        if found:
-            shown.set(("", next(iter(found.values()))))
-            return
-        with tempfile.TemporaryDirectory(prefix="spdp-rehearsal-") as scratch:
-            plan = Path(scratch) / "plan.yaml"
-            await asyncio.to_thread(plan.write_text, recipe.yaml(), "utf-8")
-            target = Path(scratch) / "rehearsal"
-            words = ["run", str(plan), "--rehearse", "--output", str(target)]
-            made = Job(words, answers.folder)
-            job.set(made)
-            ui.update_action_button("rehearse", label="Cancel the rehearsal")
-            await reactive.flush()
-            await made.run()
-            page_ = target / "report.html"
-            text = page_.read_text("utf-8") if page_.is_file() else ""
-            from spdp.wizard.rehearsal import said
-
-            told = said(recipe) if text else (made.messages or ["It was cancelled."])[-1]
-            shown.set((text, told))
-        job.set(None)
-        ui.update_action_button("rehearse", label="Rehearse again")
-
-    @render.ui
-    def rehearsed() -> Any:
-        running = job.get()
-        if running is not None and running.running:
-            reactive.invalidate_later(TICK)
-            return _progress(running)
-        made = shown.get()
-        if made is None:
-            return ""
-        text, told = made
-        if not text:
-            return ui.div(told, class_="note no")
-        return ui.div(
-            ui.p(f"Simulation, not a release. {told}"),
-            _framed(text, "The page that would be published, simulated"),
-            class_="simulated",
-        )
+PAGE = "The page of the release"
 
 
 def ledgers(answers: "Answers") -> None:
@@ -88,24 +32,26 @@ def ledgers(answers: "Answers") -> None:
     @reactive.calc
     def state() -> Any:
         """What a ledger says of itself, or why it cannot be used."""
-        from spdp.wizard.words import ledger_state
+        from spdp.wizard.paying import ledger_state
 
         answers.ledgers.get()
         made = answers.recipe()
         if input.ledger_mode() == "none":
             return None
-        return answers.there(ledger_state, made)
+        paid = is_released(made, answers.asked.get(), answers.job.get())
+        return answers.there(partial(ledger_state, paid=paid), made)
 
     answers.state = state
 
     @reactive.effect
     @reactive.event(input.create)
     def _() -> None:
-        from spdp.wizard.words import create_ledger
+        from spdp.wizard.paying import create_ledger
 
         totals = number(input.total_epsilon(), 0.0), number(input.total_delta(), 0.0)
-        file = answers.folder / (text(input.ledger()) or "")
-        answers.said.set(create_ledger(file, *totals))
+        name = text(input.ledger()) or ""
+        said = create_ledger(answers.folder / name, *totals, answers.recipe(), answers.own)
+        answers.said.set((name, said))
         answers.ledgers.set(answers.ledgers.get() + 1)
 
     @render.ui
@@ -116,8 +62,8 @@ def ledgers(answers: "Answers") -> None:
                 "of them.",
                 class_="note",
             )
-        found, said = state(), answers.said.get()
-        first = ui.div(said, class_="note") if said else ""
+        found, (name, said) = state(), answers.said.get()
+        first = ui.div(said, class_="note") if said and name == text(input.ledger()) else ""
         if isinstance(found, str):
             return ui.TagList(first, ui.div(found, class_="note"))
         bar = ui.div(
@@ -156,18 +102,12 @@ def releases(answers: "Answers") -> None:
     @reactive.effect
     async def _() -> None:
         job, found = answers.job.get(), await answers.problems()
-        if job is not None and job.running:
-            reactive.invalidate_later(TICK)
-            busy = True
-        else:
-            busy = False
-        done = job is not None and job.code == 0 and answers.asked.get() == answers.recipe()
+        busy = job is not None and job.running
+        if busy:
+            look_again()
+        done = is_released(answers.recipe(), answers.asked.get(), job)
         await session.send_custom_message("able", {"go": not busy and not found and not done})
         await session.send_custom_message("shown", {"stop": busy})
-
-    @reactive.extended_task
-    async def released(job: Job) -> int:
-        return await asyncio.shield(job.start())
 
     @reactive.effect
     @reactive.event(input.go)
@@ -179,9 +119,10 @@ def releases(answers: "Answers") -> None:
             return
         recipe = answers.recipe()
         made = Job(command(recipe), answers.folder)
+        answers.past.append(Asked(recipe, made))
         answers.asked.set(recipe)
         answers.job.set(made)
-        released(made)
+        made.start()
 
     @reactive.effect
     @reactive.event(input.stop)
@@ -192,42 +133,62 @@ def releases(answers: "Answers") -> None:
 
     @reactive.effect
     async def _() -> None:
-        if released.status() != "success":
+        """Once a release has ended: to its results, if this page asked for it."""
+        job = answers.job.get()
+        if job is None or answers.known.get("ended") is job:
             return
-        code = released.result()
+        if job.running:
+            look_again()
+            return
+        answers.known["ended"] = job
+        answers.past[-1].told = True
         with reactive.isolate():
             answers.ledgers.set(answers.ledgers.get() + 1)
-            if code == 0:
-                answers.step.set("results")
-                await session.send_custom_message("step", {"name": "results"})
+            if job.code == 0 and job is not answers.found:
+                await answers.go("results")
 
     @render.ui
     def progress() -> Any:
-        job = answers.job.get()
-        if job is None:
+        job, asked = answers.job.get(), answers.asked.get()
+        answers.ledgers.get()
+        if job is None or asked is None:
             return ""
         if job.running:
-            reactive.invalidate_later(TICK)
-            return _progress(job)
-        answers.ledgers.get()
-        return _ended(job)
+            look_again()
+            return framing.progress(job)
+        if job.code and asked != answers.recipe() and job is not answers.found:
+            return ""  # what it complained of may have been corrected
+        return framing.ended(Asked(asked, job))
 
     @render.ui
-    def results() -> Any:
+    def news() -> Any:
+        job = answers.job.get()
+        if job is None or job is not answers.found:
+            return ""
+        if job.running:
+            look_again()
+        kind = "" if job.running else "good" if job.code == 0 else "no"
+        return ui.div(answers.news(), class_=f"note {kind}", role="status")
+
+    @render.ui
+    async def results() -> Any:
         job, recipe = answers.job.get(), answers.asked.get()
-        released.status()
+        answers.ledgers.get()
         if job is None or recipe is None or job.code != 0:
             return ui.div("Nothing was released yet.", class_="note")
+        from spdp.wizard.bounding import stated
+
         where = answers.folder / recipe.output
-        text = (where / "report.html").read_text("utf-8")
+        bound = await asyncio.to_thread(stated, recipe, where)
         return ui.TagList(
             ui.div(f"Released, and written to {recipe.output}.", class_="note good"),
-            *(ui.div(m, class_="note no") for m in job.messages),
+            *(ui.div(on_the_page(m), class_="note no") for m in job.messages),
+            ui.div(bound, class_="note") if bound else "",
             ui.div(
                 ui.download_link("zip", "Download everything (zip)", class_="link"),
                 class_="moves",
             ),
-            ui.div(_framed(text, "The page of the release"), class_="shown"),
+            ui.div(framed(page_again(answers.folder, recipe.output), PAGE), class_="shown"),
         )
 
     @render.download_link(filename="plan.yaml", media_type="application/yaml")
@@ -241,37 +202,3 @@ def releases(answers: "Answers") -> None:
         recipe = answers.asked.get()
         assert recipe is not None
         yield bundle(answers.folder / recipe.output, recipe)
-
-
-def _framed(text: str, title: str) -> Any:
-    """A page that can run nothing and load nothing."""
-    return ui.tags.iframe(srcdoc=text, sandbox="", title=title)
-
-
-def _progress(job: Job) -> Any:
-    doing = job.doing or "reading and computing"
-    stopping = "stopping: " if job.stopped else ""
-    return ui.div(
-        ui.tags.progress(aria_label="Work in progress"),
-        ui.p(f"{stopping}{doing} ({job.lasted:.0f} s)", class_="soft"),
-    )
-
-
-def _ended(job: Job) -> Any:
-    """How a release ended, and what was charged."""
-    if job.code == 0:
-        return ui.div("Released.", class_="note good")
-    told = job.messages[-1] if job.messages else f"it ended with code {job.code}"
-    if job.stopped:
-        return ui.div(ui.tags.b("Cancelled: "), told, class_="note no")
-    if job.code == DATA_ERROR:
-        return ui.div(
-            ui.p(ui.tags.b("Nothing was released: a file or a record cannot be used.")),
-            ui.tags.details(
-                ui.tags.summary("For the holder of the data: what was found"),
-                ui.p("This may describe a record. Do not pass it on.", class_="soft"),
-                ui.tags.pre(told),
-            ),
-            class_="note no",
-        )
-    return ui.div(ui.tags.b("Nothing was released: "), told, class_="note no")

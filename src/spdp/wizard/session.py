@@ -7,7 +7,8 @@ ledger.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,15 @@ from shiny import App, Inputs, Outputs, Session, reactive, render, ui
 from spdp.options import OnInvalid
 from spdp.wizard.counting import label, likely, number_problem, rows_problem, warning, whole
 from spdp.wizard.entries import instrument_of, number, text
+from spdp.wizard.framing import Asked, news
 from spdp.wizard.instruments import KINDS
 from spdp.wizard.looking import Seen
+from spdp.wizard.moving import always_open, destination, done, sentence
 from spdp.wizard.page import STEPS, page
 from spdp.wizard.predicting import predictions
 from spdp.wizard.recipe import Recipe, Step, Wanted, Whose
-from spdp.wizard.releasing import ledgers, rehearsals, releases
+from spdp.wizard.rehearsing import rehearsals
+from spdp.wizard.releasing import ledgers, releases
 from spdp.wizard.words import classified, domain_in_words
 from spdp.wizard.working import Job
 
@@ -32,8 +36,10 @@ STATIC = Path(__file__).parent / "static"
 def app_of(folder: Path, recipe: Recipe) -> App:
     """The Shiny application; ``folder`` is where files are looked for and written."""
 
+    past: list[Asked] = []  # releases that were asked for here, whichever visit did
+
     def server(input: Inputs, output: Outputs, session: Session) -> None:
-        Answers(input, session, folder, recipe).begin()
+        Answers(input, session, folder, recipe, past).begin()
 
     from spdp.wizard.folder import offered
 
@@ -48,6 +54,8 @@ class Answers:
     session: Session
     folder: Path
     start: Recipe
+    past: list[Asked]  # of all visits
+    own: dict[Path, tuple[float, float]] = field(default_factory=dict)  # ledgers made here
     known: dict[str, Any] = field(default_factory=dict)  # what was shown last
     solved: Callable[[], float | None] = field(init=False)  # ε, where it follows
     outlook: Callable[[], Any] = field(init=False)  # predictions, once they are there
@@ -55,12 +63,16 @@ class Answers:
 
     def begin(self) -> None:
         """Connect inputs and outputs."""
-        self.job: reactive.Value[Job | None] = reactive.value(None)
-        self.asked: reactive.Value[Recipe | None] = reactive.value(None)  # of the job
+        last = self.past[-1] if self.past else None
+        self.found = last.job if last else None  # what an earlier visit asked for
+        self.news = partial(news, replace(last)) if last else str
+        self.job: reactive.Value[Job | None] = reactive.value(self.found)
+        self.asked: reactive.Value[Recipe | None] = reactive.value(last.recipe if last else None)
         self.step = reactive.value("records")
+        self.visited: reactive.Value[frozenset[str]] = reactive.value(frozenset({"records"}))
         self.tried: reactive.Value[frozenset[str]] = reactive.value(frozenset())
         self.ledgers = reactive.value(0)  # how often one was made or charged here
-        self.said = reactive.value("")
+        self.said = reactive.value(("", ""))  # of which ledger, and what
         self._recipe()
         self._parts()
         self._moves()
@@ -301,31 +313,28 @@ class Answers:
         @reactive.event(input.wish)
         async def _() -> None:
             wish, here = input.wish(), self.step.get()
-            order = list(STEPS)
-            found = await problems()
-            if order.index(wish) > order.index(here):
-                self.tried.set(self.tried.get() | {here})
-                first = next((s for s in order[: order.index(wish)] if s in found), None)
-                if first is not None:
-                    wish = first
-                    self.tried.set(self.tried.get() | {first})
-            self.step.set(wish)
-            await session.send_custom_message("step", {"name": wish})
+            step, barred = destination(wish, here, await problems(), always_open(self.job.get()))
+            self.tried.set(self.tried.get() | {here} | ({barred} if barred else set()))
+            await self.go(step)
 
         @reactive.effect
         async def _() -> None:
-            found, order, here = await problems(), list(STEPS), self.step.get()
-            reached = order[: order.index(here)]
-            await session.send_custom_message(
-                "done", {"names": [s for s in reached if s not in found]}
-            )
+            self.ledgers.get()
+            names = done(self.visited.get(), self.step.get(), await problems(), self.job.get())
+            await session.send_custom_message("done", {"names": names})
+
+    async def go(self, step: str) -> None:
+        """Show a step."""
+        self.step.set(step)
+        self.visited.set(self.visited.get() | {step})
+        await self.session.send_custom_message("step", {"name": step})
 
     def _problem(self, name: str) -> None:
         async def problem() -> Any:
             found = (await self.problems()).get(name)
             if found is None or name not in self.tried.get():
                 return ""
-            return ui.div(found[0].upper() + found[1:], class_="note no")
+            return ui.div(sentence(found), class_="note no")
 
         problem.__name__ = f"problem_{name}"
         render.ui(problem)

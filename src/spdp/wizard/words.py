@@ -2,16 +2,12 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from spdp.charts import chart_of
 from spdp.domain.sets import CorrelationBounds, EigenvalueBounds, TraceBounds
-from spdp.errors import DataError, LedgerError, ParameterError
-from spdp.ledger import Ledger
-from spdp.ledger.ledger import LedgerView
 from spdp.options import Adjacency, counted
 from spdp.privacy.budget import Budget
 from spdp.privacy.odds import table
@@ -20,6 +16,7 @@ from spdp.release.declaration import MATRICES, MATRIX
 from spdp.release.summary import cautions
 from spdp.statistics import find
 from spdp.wizard.accuracy import TERMS, distance_for, in_term
+from spdp.wizard.bounding import predicted
 from spdp.wizard.forecast import LEAST, MOST, Forecast, forecast_of
 from spdp.wizard.instruments import Instrument
 from spdp.wizard.picture import curve
@@ -88,12 +85,14 @@ class Outlook:
         typical = f" For a typical matrix of this kind: {'; '.join(in_terms)}." if in_terms else ""
         lowest = f" (the least that is looked at: {LEAST:g})" if epsilon <= LEAST else ""
         assert found.budget is not None
+        bound = predicted(recipe, found)
         notes = [
             Note(
                 f"ε = {epsilon:.3g}{lowest}, {recipe.n:,} {units}: expect an {first}.{typical} "
-                "More than half of all releases are closer; the release states a bound of its own.",
+                "More than half of all releases are closer.",
                 "good",
             ),
+            *([Note(bound)] if bound else []),
             Note(odds(recipe, found.budget)),
         ]
         return [*notes, *_cautions(recipe, epsilon)]
@@ -197,53 +196,6 @@ def domain_in_words(recipe: Recipe) -> str:
         text = "A ball around the identity"
     chart = chart_of(recipe.metric, curved=True)
     return f"{text}; radius {radius:.3g} in the {chart.distance} metric."
-
-
-# --- ledgers
-
-
-@dataclass(frozen=True)
-class LedgerState:
-    """What was spent of a ledger, as a share and in words."""
-
-    share: float
-    text: str
-
-
-def ledger_state(recipe: Recipe) -> LedgerState | str:
-    """What the recipe's ledger has left, or why it cannot pay for this release."""
-    file = Path(recipe.ledger or "")
-    if not recipe.ledger or not file.exists():
-        return f"{file.name or 'The ledger'} does not exist yet: create it."
-    try:
-        view = LedgerView(file)
-        spent, left = view.spent(), view.remaining(recipe.delta or None)
-        fits = view.would_fit(recipe.epsilon, recipe.delta)
-    except (LedgerError, ParameterError, DataError) as error:
-        return str(error)
-    most = left["epsilon"] if recipe.delta else left["pure_epsilon"]
-    if not fits:
-        return (
-            f"{file.name} has not enough left for ε = {recipe.epsilon:.3g}: at most "
-            f"{most:.3g} at δ = {recipe.delta:g}. Choose a smaller ε, or ask who keeps the ledger."
-        )
-    return LedgerState(
-        min(1.0, spent["epsilon"] / view.epsilon) if view.epsilon else 1.0,
-        f"{file.name}: {spent['epsilon']:.3g} of ε = {view.epsilon:g} is spent (δ = "
-        f"{view.delta:g}) in {spent['entries']} releases. Left for one more: ε = {most:.3g} at "
-        f"δ = {recipe.delta:g}.",
-    )
-
-
-def create_ledger(file: Path, epsilon: float, delta: float) -> str:
-    """Create a ledger, and say so, or why it cannot be created."""
-    if file.exists():
-        return f"{file.name} exists already: a ledger is created once."
-    try:
-        Ledger(file, epsilon=epsilon, delta=delta)
-    except (LedgerError, ParameterError, OSError) as error:
-        return str(error)
-    return f"Created {file.name}: ε = {epsilon:g}, δ = {delta:g} in all."
 
 
 # --- the release

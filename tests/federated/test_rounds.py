@@ -347,6 +347,37 @@ def test_a_release_without_all_signatures_says_so(oneshot):
     assert not all(check.ok for check in found)
 
 
+def test_seals_and_signatures_are_one_of_each_site_in_the_studys_order(oneshot):
+    a, b, c = oneshot.rounds.seals
+    closes = [closed(oneshot.rounds, m.name, m.who) for m in oneshot.c.members]
+    forged = edited(a, signature=b.signature)
+    assert oneshot.published(closes=closes, name="seals") == set()
+    for seals in ([b, a, c], [a, b, c, c], [forged, a, b, c]):
+        other = edited(oneshot.rounds, seals=seals)
+        (oneshot.folder / "seals" / ROUNDS).write_bytes(other.data)
+        found = check_published(oneshot.folder / "seals", oneshot.release)
+        assert "study" in [check.name for check in found if not check.ok]
+    (oneshot.folder / "seals" / ROUNDS).write_bytes(oneshot.rounds.data)
+    first, second, third = closes
+    for signed in ([second, first, third], [*closes, first]):
+        (oneshot.folder / "seals" / CLOSES).write_bytes(Closes(closes=signed).data)
+        found = check_published(oneshot.folder / "seals", oneshot.release)
+        assert [check.name for check in found if not check.ok] == ["closing signatures"]
+
+
+def test_a_site_signs_in_its_own_name_alone(search, tmp_path):
+    """A folder may give the coordinator one site's signature twice."""
+    folder = Folder(tmp_path, search.c.study, patience=0.5)
+    folder.path.mkdir()
+    closes = [closed(search.rounds, m.name, m.who) for m in search.c.members]
+    for name, close in zip(search.c.study.names, closes, strict=True):
+        put(folder.path / f"close-{name}", close.data)
+    assert folder.closes(search.rounds) == closes
+    put(folder.path / "close-alpha", closes[1].data)
+    with pytest.raises(Refused, match="close-alpha is the signature of bravo"):
+        folder.closes(search.rounds)
+
+
 def test_a_release_without_its_rounds_says_so(oneshot, tmp_path):
     oneshot.release.save(tmp_path / "bare")
     (check,) = check_published(tmp_path / "bare", oneshot.release)

@@ -112,9 +112,13 @@ def _closes(folder: Path, rounds: Rounds) -> Iterator[Check]:
     for close in closes:
         check_close(close, rounds)
     missing = sorted(set(rounds.study.names) - set(names))
-    detail = f"missing: {', '.join(missing)}" if missing else f"of {len(names)} sites"
-    ok = not missing and len(names) == len(set(names))
-    yield Check("closing signatures", ok, detail)
+    if missing:
+        yield Check("closing signatures", False, f"missing: {', '.join(missing)}")
+    elif names != rounds.study.names:
+        yield Check("closing signatures", False, "not one of each site, in the study's order")
+    else:
+        detail = f"of {len(names)} sites, by the identities that the study states"
+        yield Check("closing signatures", True, detail)
 
 
 # --- the statistic once more, on the sums

@@ -144,7 +144,9 @@ class Folder:
         files = [self.path / f"close-{name}" for name in self.study.names]
         wait(self.patience, lambda: all(file.exists() for file in files), "closing signatures")
         closes = [loads(read(file, 1 << 16), Close) for file in files]
-        for close in closes:
+        for close, name in zip(closes, self.study.names, strict=True):
+            if close.site != name:
+                raise Refused(f"close-{name} is the signature of {close.site}")
             check_close(close, rounds)
         return closes
 

@@ -58,7 +58,10 @@ class Rounds(Form, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=T
     @property
     def sealed(self) -> bytes:
         """The name of the sealed study; an error if a seal does not fit."""
-        return sealed_by(self.study, {seal.site: seal for seal in self.seals})
+        sealed = sealed_by(self.study, {seal.site: seal for seal in self.seals})
+        if [seal.site for seal in self.seals] != self.study.names:
+            raise Refused("not one seal of each site, in the study's order")
+        return sealed
 
     @property
     def end(self) -> bytes:

@@ -97,6 +97,7 @@ def test_a_missing_file_is_named(tmp_path):
         ({"delta": 1.5}, Step.PRIVACY, "δ must"),
         ({"output": ""}, Step.LEDGER, "name the folder"),
         ({"ledger": ""}, Step.LEDGER, "name the ledger"),
+        ({"names": "a,b,c"}, Step.LEDGER, "names of the rows: 3 names, but matrices have 4 rows"),
     ],
 )
 def test_a_problem_names_its_step_and_speaks_the_words_of_the_page(changed, step, why):
@@ -108,6 +109,8 @@ def test_a_problem_names_its_step_and_speaks_the_words_of_the_page(changed, step
 
 def test_a_complete_recipe_has_no_problems():
     assert EEG.problems() == {}
+    for names in ("a,b,c,d", "rows.txt"):  # a file is not opened
+        assert msgspec.structs.replace(EEG, names=names).problems() == {}
     assert EEG.check() is EEG
 
 

@@ -47,6 +47,7 @@ def test_a_command_that_succeeds_and_its_bundle(here):
         }
         for name in ("mean.npy", "certificate.json", "report.html"):
             assert packed.read(name) == (here / "published" / name).read_bytes()
+        assert "Each of the four" in packed.read("README.txt").decode()
         plan = Recipe.read(packed.read("plan.yaml"))
         assert plan == msgspec.structs.replace(RECIPE, output="published-plan")
         assert "x.npy" in packed.read("command.txt").decode()

@@ -11,6 +11,7 @@ import pytest
 
 from spdp import Ledger, Release
 from spdp.cli import main
+from spdp.release.report import says_the_same
 from spdp.wizard.instruments import Connectomes, Diffusion, Other, Signals
 from spdp.wizard.recipe import Recipe, Whose
 from spdp.wizard.writing import cells, command, notebook, script, shell
@@ -160,6 +161,19 @@ def _codes(code):
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _codes(constant)
+
+
+@pytest.mark.parametrize("names", ["x,y,z", "rows.txt"])
+def test_the_script_names_rows_and_writes_the_page_as_the_command_does(here, run, names):
+    (here / "rows.txt").write_text("x\ny\n\nz\n")
+    recipe = msgspec.structs.replace(RECIPES["voxels"], names=names)
+    assert run(*command(at(recipe, "by-command"))) in (0, None)
+    exec(compile(script(at(recipe, "by-script")), "script", "exec"), {"__name__": "__main__"})
+    for way in ("command", "script"):
+        page = (here / f"by-{way}" / "report.html").read_text("utf-8")
+        assert ">x<" in page
+        assert ">z<" in page
+        assert says_the_same(page, Release.load(f"by-{way}"))
 
 
 def test_a_notebook_is_a_notebook(here):

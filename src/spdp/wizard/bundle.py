@@ -17,9 +17,10 @@ deployment.yaml, hazards.md,   what registries and boards ask, to be completed
 dataset.jsonld, CITATION.cff
 plan.yaml                      what was entered; `spdp run plan.yaml` asks for it again
 command.txt                    the same as one command
-release.py, release.ipynb      the same as a Python script, and as a notebook
+release.py, release.ipynb      the same as a Python script, and as a notebook; their page
+                               does not show the ledger's entry and its balance
 
-{again} Each of the three writes to a folder of its own, and names
+{again} Each of the four writes to a folder of its own, and names
 the files that the wizard was given, as seen from the folder in which it was started:
 look at them before you hand them on. `spdp verify` checks the release.
 """

@@ -153,8 +153,11 @@ class Signals(Instrument, frozen=True, forbid_unknown_fields=True, tag="signals"
         "trace and the smallest eigenvalue."
     )
     before: ClassVar = (
-        "Each covariance must have become C + floor²·I before. Floor and amplitude are from the "
-        "data sheet and the artefact threshold, not from the data. MNE keeps signals in V."
+        "Before: add the square of the noise floor to the diagonal of every covariance (in NumPy: "
+        "C + floor**2 * np.eye(len(C)), the floor in the unit of the signals). This is assumed, "
+        "not checked: a matrix to which it was not added is moved into the public set. Floor and "
+        "amplitude are from the data sheet and the artefact threshold, not from the data. MNE "
+        "keeps signals in V."
     )
     rows: ClassVar = "How many channels?"
     questions: ClassVar = (
@@ -188,7 +191,11 @@ class Connectomes(Instrument, frozen=True, forbid_unknown_fields=True, tag="conn
         "A correlation matrix that was shrunk to (1 − s)·C + s·I has eigenvalues of at least s, "
         "and its trace is the number of regions."
     )
-    before: ClassVar = "Each matrix must have become (1 − s)·C + s·I before, with this public s."
+    before: ClassVar = (
+        "Before: shrink every matrix to (1 − s)·C + s·I with this public s (in NumPy: "
+        "(1 - s) * C + s * np.eye(len(C))). This is assumed, not checked: a matrix that was not "
+        "shrunk is moved into the public set."
+    )
     rows: ClassVar = "How many regions?"
     questions: ClassVar = (Question("shrinkage", "Shrinkage s"),)
     terms: ClassVar = ("correlations", "distance")

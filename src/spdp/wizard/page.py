@@ -268,7 +268,11 @@ def _asked(name: str, kind: Instrument) -> Any:
             if asked.choices
             else ui.input_numeric(field, asked.text, shown, min=0)
         )
-    return _some(name, ui.div(*fields, class_="row"), _soft(kind.before) if kind.before else "")
+    return _some(
+        name,
+        ui.div(*fields, class_="row"),
+        ui.div(kind.before, class_="note") if kind.before else "",
+    )
 
 
 def _statistic(recipe: Recipe) -> list[Any]:

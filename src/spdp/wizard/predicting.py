@@ -7,8 +7,8 @@ import msgspec
 from shiny import reactive, render, ui
 
 from spdp.errors import ParameterError
-from spdp.wizard.entries import instrument_of, number, text
-from spdp.wizard.recipe import Recipe, Step
+from spdp.wizard.entries import instrument_of, number, text, unfilled
+from spdp.wizard.recipe import Recipe, Step, explained
 
 if TYPE_CHECKING:
     from spdp.wizard.session import Answers
@@ -35,6 +35,8 @@ def predictions(answers: "Answers") -> None:
     def _() -> None:
         made = kind()
         needed = (Step.INSTRUMENT, Step.STATISTIC)
+        if unfilled(input.instrument(), lambda field: input[field]()):
+            return
         if answers.step.get() in ("records", "instrument", "statistic"):
             return  # what is being entered is not simulated at every letter
         known = answers.known.get("simulated") == made or made.n < 1
@@ -117,7 +119,7 @@ def _waiting(task: Any) -> Any:
         try:
             task.result()
         except ParameterError as error:
-            return ui.div(str(error), class_="note no")
+            return ui.div(explained(error), class_="note no")
         except Exception as error:
             return ui.div(f"The prediction failed: {error}", class_="note no")
     return ui.div(

@@ -235,6 +235,14 @@ NAMES = {
 }
 
 
+# What can be done on the page where an error asks for an option.
+HELPS = {
+    "force": "choose another folder at the step Ledger",
+    "anyway": "choose a larger ε, or count more persons",
+    "ledger_key": "set SPDP_LEDGER_KEY before the wizard is started",
+}
+
+
 def explained(error: Exception) -> str:
     """An error in the words of the page, without the options of Python's functions."""
     if not isinstance(error, (ParameterError, DataError)):
@@ -244,8 +252,8 @@ def explained(error: Exception) -> str:
         known = NAMES.get(name, name)
         return known if value is None else f"{known} {value}"
 
-    asks = [spell(name, None) for name in error.asks]
-    return spelt(error.message, spell) + (f": choose {' or '.join(asks)}" if asks else "")
+    asks = [HELPS.get(name) or f"choose {spell(name, None)}" for name in error.asks]
+    return spelt(error.message, spell) + (f": {' or '.join(asks)}" if asks else "")
 
 
 ALWAYS = ("files", "whose", "k", "n", "statistic", "epsilon", "delta", "output")
@@ -305,11 +313,23 @@ def _check_privacy(recipe: Recipe) -> None:
         Budget.gaussian(recipe.epsilon, recipe.delta)
 
 
+def listed(names: str | None, k: int) -> list[str] | None:
+    """Names of rows that are listed; None where a file holds them, or nothing does."""
+    if names is None or ("," not in names and k > 1):
+        return None
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
 def _check_ledger(recipe: Recipe) -> None:
     if not recipe.output:
         raise ParameterError("name the folder for the release")
     if recipe.ledger == "":
         raise ParameterError("name the ledger's file")
+    rows = listed(recipe.names, recipe.k)
+    if rows is not None and len(rows) != recipe.k:
+        raise ParameterError(
+            f"names of the rows: {len(rows)} names, but matrices have {recipe.k} rows"
+        )
 
 
 CHECKS = {

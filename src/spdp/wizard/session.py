@@ -17,7 +17,7 @@ from shiny import App, Inputs, Outputs, Session, reactive, render, ui
 
 from spdp.options import OnInvalid
 from spdp.wizard.counting import label, likely, number_problem, rows_problem, warning, whole
-from spdp.wizard.entries import instrument_of, number, text
+from spdp.wizard.entries import instrument_of, number, text, unchosen, unfilled
 from spdp.wizard.framing import Asked, news
 from spdp.wizard.instruments import KINDS
 from spdp.wizard.looking import Seen
@@ -201,7 +201,7 @@ class Answers:
         async def seen() -> Any:
             made = await self.seen()
             if made.problem is not None:
-                told = ui.div(self._shortly(made.problem), class_="note")
+                told = ui.div(sentence(self._shortly(made.problem)), class_="note")
                 return told if self.entered().files else ""
             how = f"{made.n:,} matrices, {made.k}×{made.k}"
             some = f" in {made.files:,} files" if made.files > 1 else ""
@@ -239,9 +239,10 @@ class Answers:
         @render.ui
         def domain() -> Any:
             made = self.entered()
-            problem = made.problems().get(Step.INSTRUMENT)
+            empty = unfilled(input.instrument(), lambda field: input[field]())
+            problem = empty or made.problems().get(Step.INSTRUMENT)
             if problem is not None:
-                return ui.div(problem, class_="note no")
+                return ui.div(sentence(problem), class_="note no")
             return ui.div(
                 ui.tags.b(domain_in_words(made)), " ", made.instrument.reason, class_="note"
             )
@@ -287,7 +288,13 @@ class Answers:
         @reactive.calc
         async def problems() -> dict[str, str]:
             found: dict[str, str] = {str(s): p for s, p in self.recipe().problems().items()}
-            if input.mode() == "accuracy" and self.solved() is None:
+            empty = unfilled(input.instrument(), lambda field: input[field]())
+            unknown = unchosen(input.mode(), lambda field: input[field]())
+            if empty is not None:
+                found["instrument"] = empty
+            if unknown is not None:
+                found["privacy"] = unknown
+            elif input.mode() == "accuracy" and self.solved() is None:
                 found["privacy"] = (
                     "ε is still being solved for"
                     if self.outlook() is None

@@ -2,14 +2,8 @@
 
 import re
 
-from spdp.wizard.recipe import NAMES
+from spdp.wizard.recipe import HELPS, NAMES
 
-HELPS = {
-    "force": "choose another folder at the step Ledger",
-    "anyway": "choose a larger ε, or count more persons",
-    "report": "",
-    "ledger_key": "set SPDP_LEDGER_KEY before the wizard is started",
-}
 FIELDS = NAMES | {
     "names": "names of the rows",
     "output": "the folder for the release",
@@ -34,13 +28,12 @@ def on_the_page(message: str) -> str:
     text = ELSEWHERE.sub("", message[: asks.start()] if asks else message)
     text = OPTION.sub(lambda found: _field(found[1]), text)
     names = OPTION.findall(asks[1]) if asks else []
-    helps = [help_ for name in names if (help_ := _help(name))]
+    helps = [_help(name) for name in names]
     return f"{text}: {' or '.join(helps)}" if helps else text
 
 
 def _help(name: str) -> str:
-    name = name.replace("-", "_")
-    return HELPS[name] if name in HELPS else f"state {_field(name)}"
+    return HELPS.get(name.replace("-", "_")) or f"state {_field(name)}"
 
 
 def _field(name: str) -> str:

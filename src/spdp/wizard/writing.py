@@ -16,7 +16,7 @@ from spdp.errors import ParameterError, named
 from spdp.options import Adjacency, OnInvalid
 from spdp.statistics import STATISTICS, find, module_of
 from spdp.statistics.base import Statistic
-from spdp.wizard.recipe import Recipe, Whose
+from spdp.wizard.recipe import Recipe, Whose, listed
 
 MEAN = "mean"
 
@@ -148,10 +148,12 @@ def cells(recipe: Recipe) -> list[str]:
     public |= {"Reference"} if "reference" in recipe.options else set()
     numpy = recipe.covariates or (recipe.labels or "").endswith((".npy", ".npz"))
     imports = [
-        *(["from pathlib import Path", ""] if recipe.labels and not numpy else []),
+        "from pathlib import Path",
+        "",
         *(["import numpy as np", ""] if numpy else []),
         f"from spdp import {', '.join(sorted(public))}",
         "from spdp.data import open_records",
+        "from spdp.release.report import html_report",
     ]
     given: dict[str, str] = {}
     if recipe.labels:
@@ -176,8 +178,25 @@ def cells(recipe: Recipe) -> list[str]:
         "\n".join(imports),
         _call("records = open_records", [repr(list(recipe.files))], _opening(recipe)),
         _call(f"release = {function}", ["records"], given),
-        f"release.save({recipe.output!r})",
+        "\n".join(
+            [
+                f"folder = release.save({recipe.output!r})",
+                f"page = html_report({', '.join(['release', *_row_names(recipe)])})",
+                'Path(folder, "report.html").write_text(page, "utf-8")',
+            ]
+        ),
     ]
+
+
+def _row_names(recipe: Recipe) -> list[str]:
+    """Names of the rows, as an argument: a list, or the lines of a file."""
+    if recipe.names is None:
+        return []
+    rows = listed(recipe.names, recipe.k)
+    if rows is not None:
+        return [f"names={rows!r}"]
+    lines = f"Path({recipe.names!r}).read_text('utf-8-sig').splitlines()"
+    return [f"names=[line.strip() for line in {lines} if line.strip()]"]
 
 
 def _opening(recipe: Recipe) -> dict[str, str]:

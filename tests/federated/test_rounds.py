@@ -271,6 +271,30 @@ def test_sites_check_and_sign_and_forget_their_keys(tmp_path):
     assert not (tmp_path / "published" / ANSWERS).exists()
 
 
+def test_a_site_signs_one_release_of_a_study(tmp_path):
+    """A second one may differ where rounding may, and in its date."""
+    done = Done(tmp_path)
+    later = f"2099{done.release.certificate['created'][4:]}"
+    values = {name: value * (1 + 1e-8) for name, value in done.release.values.items()}
+    for number, other in enumerate(
+        (
+            Release(values, done.release.certificate),
+            Release(done.release.values, done.release.certificate | {"created": later}),
+        )
+    ):
+        seal = seal_of(other.values, other.certificate)
+        second = rewritten(done, f"{number}", edited(done.rounds, release=seal), release=other)
+        first, last = done.c.members[0], done.c.members[-1]
+        made = closing.close(done.draft, first.who, first.ledger)
+        with pytest.raises(Refused) as refusal:
+            closing.close(second, first.who, first.ledger)
+        assert refusal.value.message == closing.ANOTHER
+        assert closing.close(done.draft, first.who, first.ledger) == made
+    closing.close(second, last.who, last.ledger)  # what it refuses could be signed
+    with pytest.raises(Refused, match="another release"):
+        closing.close(done.draft, last.who, last.ledger)
+
+
 def test_a_site_that_left_vouches_for_nothing(tmp_path):
     done = Done(tmp_path)
     first = done.c.members[0]
@@ -543,7 +567,9 @@ def test_every_statistic_that_only_sums_runs_over_sites(tmp_path, statistic, opt
     given = {"statistic": statistic, "options": options, "method": "adaptive"}
     done = Done(tmp_path, n=3000, **given)
     assert all(check.ok for check in done.release.verify())
-    assert done.published(closes=done.closes()) == set()
+    closes = done.closes()
+    assert done.published(closes=closes) == set()
+    assert done.closes() == closes  # asked again, after a lost message
 
 
 # --- a malicious folder

@@ -543,6 +543,43 @@ def test_one_process_uses_the_keys_at_a_time(asking, adaptive):
         assert len(site.answer(asking.message(asking.description()))) == SIGNATURE + 48
 
 
+def test_a_process_that_another_one_overtook_asks_nothing_more(asking, adaptive, opened):
+    """Its account knows nothing of what the other one spent."""
+    stale, mu = opened(adaptive)[0], adaptive.terms.mu
+    other = adaptive.site(adaptive.members[0])  # as where a file system knows no locks
+    other._resume()
+    said = asking.description(mu=0.9 * mu)
+    asking.history.append((said, [other.answer(asking.message(said))] * 3))
+    for price in (0.9, 0.1):
+        refused(stale, asking.message(asking.description(mu=price * mu)), "another process")
+    assert stale.answer(asking.message(said)) == asking.history[0][1][0]  # nothing is asked
+    spent = [Fraction(row.mu) for row in stale.answered()]
+    assert sum(price**2 for price in spent) <= Fraction(mu) ** 2
+    assert "another process" in (adaptive.members[0].folder / "log").read_text()
+    with pytest.raises(Refused, match="budget"):
+        other.answer(asking.message(asking.description(mu=0.9 * mu)))
+
+
+def test_a_process_whose_round_another_one_answered_asks_nothing_more(
+    asking, adaptive, opened, monkeypatch
+):
+    """As many rounds in the journal as were charged, and others."""
+    stale, mu = opened(adaptive)[0], adaptive.terms.mu
+    other = adaptive.site(adaptive.members[0])
+    other._resume()
+    dear, cheap = (asking.description(mu=price * mu) for price in (0.9, 0.1))
+    answers, journal = [], stale.studies.journal
+
+    def overtaken(study, row):
+        answers.append(other.answer(asking.message(dear)))
+        return journal(study, row)
+
+    monkeypatch.setattr(stale.studies, "journal", overtaken)
+    assert stale.answer(asking.message(cheap)) == answers[0]
+    asking.history.append((dear, answers * 3))
+    refused(stale, asking.message(asking.description(mu=0.9 * mu)), "another process")
+
+
 def test_keys_that_are_gone_end_the_study(adaptive):
     member = adaptive.members[0]
     member.keys(adaptive.terms).delete()

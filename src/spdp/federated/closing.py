@@ -2,7 +2,9 @@
 
 *Enforced.* A site signs if the release follows from the sums (:mod:`.checks`), the sums
 are those of the answers of all sites, and its own answers are those in its journal.
-Then its keys are deleted, and the result is kept with the entry of its ledger.
+Then its keys are deleted, and the result is kept with the entry of its ledger. From
+then on it signs that very release again, and no other: there are no two signed results
+of one study.
 """
 
 from pathlib import Path
@@ -17,6 +19,9 @@ from spdp.ledger import Ledger
 from spdp.ledger.schema import Joined
 from spdp.ledger.studies import Studies
 from spdp.release import Release
+from spdp.release.files import seal_of
+
+ANOTHER = "this site signed another release of this study, and signs that one alone again"
 
 
 def joined_of(ledger: Ledger, study: str) -> Joined:
@@ -30,9 +35,11 @@ def joined_of(ledger: Ledger, study: str) -> Joined:
 def close(draft: Path, who: Identity, ledger: Ledger) -> Close:
     """A site's closing signature of a draft, if all of it is right."""
     rounds, release = read_rounds(draft), Release.load(draft)
-    joined = joined_of(ledger, rounds.study.digest.hex())
     keys = KeyFile.beside(ledger.path, rounds.study.terms.digest)
     with keys.locked():
+        joined = joined_of(ledger, rounds.study.digest.hex())
+        if joined.state == "closed" and _kept(ledger, joined, release) != rounds.release:
+            raise Refused(ANOTHER)
         if rounds.study.cards[rounds.study.place(joined.site)].identity != who.public:
             raise Refused(f"{joined.site} has another identity in this study")
         found = [*release.verify(), *check_published(draft, release, signed=False)]
@@ -45,3 +52,11 @@ def close(draft: Path, who: Identity, ledger: Ledger) -> Close:
         Studies(ledger).close(joined.study, values, release.certificate)
         keys.delete()
         return closed(rounds, joined.site, who)
+
+
+def _kept(ledger: Ledger, joined: Joined, release: Release) -> str:
+    """The seal of the release that a site signed; names of arrays are the draft's."""
+    assert joined.entry is not None
+    value, certificate = ledger.recover(joined.entry)
+    values = value if isinstance(value, dict) else dict.fromkeys(release.values, value)
+    return seal_of(values, certificate)

@@ -1,7 +1,8 @@
 r"""What a site does in a round: check, add up, draw, mask, write down, send.
 
 *Enforced.* In this order: (1) keys and journal must agree: a ledger that was restored,
-or keys that were copied back, end the study at this site. (2) Everything that can be
+or keys that were copied back, end the study at this site. So must the journal and what
+this process has charged: where another process answered meanwhile, it is refused. (2) Everything that can be
 checked without records is checked; what fails is refused with one fixed text, which
 depends on the message and on what was answered before. (3) The exact total over all
 records (invalid ones count as the domain's centre), the site's share of the noise,
@@ -82,6 +83,7 @@ class Site(AbstractContextManager["Site"]):
         self._store: VectorStore = data.store
         self._center: Array = np.asarray(study.terms.space.region.center)
         self._account = Account(study.terms.budget, Adjacency.REPLACE_ONE)
+        self._charged: list[str] = []  # what account and axes here are of: rounds, in order
         self._lock = ExitStack()
         self.name = keys.read().card.name if keys.exists() else ""
         if self.name and data.n != study.cards[study.place(self.name)].n:
@@ -117,6 +119,7 @@ class Site(AbstractContextManager["Site"]):
             if description.turn is not None:
                 self._turn(unpacked(description.turn, (self.study.terms.d,) * 2))
             self._account.charge(undouble(description.mu))
+            self._charged.append(answered.said)
 
     def answered(self) -> list[Answered]:
         """What this site has answered."""
@@ -213,6 +216,8 @@ class Site(AbstractContextManager["Site"]):
             return before.answer
         if description.round > len(known):
             raise Refused("not the next round")
+        if [answered.said for answered in known] != self._charged:
+            raise Refused("another process answered rounds meanwhile: start this one again")
         if description.before != self.before(known, description.digests).hex():
             raise Refused("not the rounds that this site answered")
         asked = understood(description, self.study, self._center)
@@ -241,12 +246,13 @@ class Site(AbstractContextManager["Site"]):
         """Touch the records: from here on nothing may fail."""
         if asked.turn is not None:
             self._turn(asked.turn)
+        said = description.digest
+        self._charged.append(said.hex())
         total = self._account.share_of(asked.query, self._store, asked.mu, self.study.honest)
         if len(total) != asked.d:
             raise LedgerError("an answer of another length than its query's")
         assert keys.chains is not None
         chains = {name: bytes.fromhex(chain) for name, chain in keys.chains.items()}
-        said = description.digest
         answer = masked(total, self.name, chains, said)
         number = pack(">I", description.round)
         signature = self.who.sign(identity.ANSWER, self.sealed, number, said, digest_of(answer))

@@ -43,10 +43,11 @@ def fill(folder):
 
 
 @contextmanager
-def wizard(folder, *words):
-    """The running wizard's address."""
+def wizard(folder, *words, errors=None):
+    """The running wizard's address; its messages may be written to a file."""
     command = [sys.executable, "-m", "spdp", "wizard", "--no-browser", "--folder", str(folder)]
-    process = subprocess.Popen([*command, *words], stdout=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": errors}
+    process = subprocess.Popen([*command, *words], text=True, **pipes)
     try:
         found = re.search(r"http://\S+", process.stdout.readline())
         assert found, "the wizard did not start"

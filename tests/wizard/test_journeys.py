@@ -399,3 +399,69 @@ def test_a_release_can_be_cancelled_and_says_what_it_cost(visit, tmp_path):
     v.page.click("#stop")
     v.see(re.compile("nothing was charged|was charged"), "#progress")
     assert not (tmp_path / "published").exists()
+
+
+@pytest.mark.audit
+def test_a_release_outlives_its_page_and_its_ledger(browser, tmp_path):
+    """A ledger that it used up bars no way to results; a new page tells of it."""
+    fill(tmp_path)
+    with (
+        (tmp_path / "messages.txt").open("w") as errors,
+        wizard(tmp_path, errors=errors) as address,
+    ):
+
+        def begin():
+            v = Visit(browser.new_page(), "outlived")
+            v.page.goto(address)
+            v.page.wait_for_function("window.Shiny && Shiny.shinyapp.isConnected()")
+            return v
+
+        v = begin()
+        to_privacy(v, file="tensors.npy", instrument="diffusion")
+        v.next("privacy")
+        v.choose("mode", "epsilon")
+        v.see("expect an")
+        v.next("rehearsal")
+        v.page.click("#rehearse")
+        v.page.close()  # while it rehearses
+        v = begin()
+        to_privacy(v, file="tensors.npy", instrument="diffusion")
+        v.next("privacy")
+        v.choose("mode", "epsilon")
+        v.see("expect an")
+        v.next("rehearsal")
+        v.next("ledger")
+        v.fill(total_epsilon="1.01", total_delta="1e-6")
+        pay(v)
+        v.released()
+        for step in ("ledger", "results", "ledger", "release"):
+            v.page.click(f"#to-{step}")
+            v.page.wait_for_selector(f"#step-{step}:not([hidden])")
+        v.see("Released, and written to published", "#progress")
+        v.page.close()
+        v = begin()
+        v.see("A release was finished before this page was opened", "#news")
+        v.page.click("#to-results")
+        v.page.wait_for_selector("#step-results iframe")
+        assert (zipped(v, tmp_path) / "certificate.json").is_file()
+        v.page.close()
+    assert (tmp_path / "messages.txt").read_text() == ""
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("width", [360, 1280])
+def test_persons_of_a_table_are_proposed_and_their_number_is_asked(visit, width):
+    v = visit("persons", width)
+    v.fill(file="eeg.csv")
+    v.see("The name of the column subject says persons", "#seen")
+    assert v.page.is_checked('input[name="whose"][value="column"]')
+    assert v.page.input_value("#groups_column") == "subject"
+    for wrong, why in (("", "is empty"), ("2.5", "not 2.5"), ("1201", "has 1,200 matrices")):
+        v.fill(n=wrong)
+        v.page.click("#step-records .between .strong")
+        v.see(why, "#problem_records")
+    v.choose("whose", "record")
+    v.pick("entries", "upper")
+    v.see("The column subject is not used", "#seen")
+    v.examine()
+    v.look()

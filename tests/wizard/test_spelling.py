@@ -16,6 +16,7 @@ from spdp.wizard.spelling import on_the_page
         ("uninformative … useful result (spdp plan) (pass --anyway)", "result: choose a larger ε"),
         ("t.csv: say which (pass --entries or --groups-column)", "or state the column of the"),
         ("no such option (see spdp mean --help)", "no such option"),
+        ("t.csv: columns a not used. If so, name it as groups; else", "say so at the first step"),
         ("eeg.csv: record 7 is invalid", "eeg.csv: record 7 is invalid"),
     ],
 )

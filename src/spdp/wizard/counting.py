@@ -10,7 +10,7 @@ from typing import Any
 
 from spdp.options import Unit, counted
 from spdp.wizard.looking import Seen
-from spdp.wizard.recipe import Recipe, Whose
+from spdp.wizard.recipe import WHOSE, Recipe, Whose
 
 PERSONS = ("subject", "participant", "person", "patient", "id", "sub")
 SHOWN = 6  # names of columns that a warning lists
@@ -31,10 +31,11 @@ def warning(recipe: Recipe, seen: Seen) -> str | None:
     names, verb = ", ".join(seen.unused[:SHOWN]) + more, "is" if one else "are"
     what = ("column" if seen.table else "array") + ("" if one else "s")
     says = "it says" if one else "one of them says"
+    choice = WHOSE[Whose.COLUMN if seen.table else Whose.IDS]
     return (
-        f"The {what} {names} {verb} not used. If {says} whose the records are, choose it above; "
-        "otherwise every record counts as a person of its own, and somebody with many records is "
-        "protected for one of them only."
+        f"The {what} {names} {verb} not used. If {says} whose the records are, choose at the first "
+        f"step “{choice}”; otherwise every record counts as a person of its own, and somebody with "
+        "many records is protected for one of them only."
     )
 
 

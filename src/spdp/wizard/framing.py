@@ -1,16 +1,18 @@
 """Markup of work that runs, of its end, and of pages that are shown in the page."""
 
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shiny import ui
+from shiny import Session, ui
 
 from spdp.wizard.recipe import Recipe
 from spdp.wizard.spelling import on_the_page
 from spdp.wizard.working import Job
 
+UNBROKEN = re.compile(r"((?:[εδ] = )?[0-9.]+e-[0-9]+|[0-9.]+ %|--[a-z][a-z-]*)")
 DATA_ERROR = 3  # exit code of errors that may describe records
 
 
@@ -26,9 +28,28 @@ class Asked:
     told: bool = False
 
 
-def framed(text: str, title: str) -> Any:
-    """A page that can run nothing and load nothing."""
-    return ui.tags.iframe(srcdoc=text, sandbox="", title=title)
+def framed(text: str, title: str, address: str | None = None) -> Any:
+    """A page that can run nothing and load nothing, and its address, for a window."""
+    link = ui.a("Open in a window", href=address, target="_blank", rel="noopener", class_="link")
+    return ui.TagList(
+        ui.p(link, class_="window") if address else "",
+        ui.tags.iframe(srcdoc=text, sandbox="", title=title),
+    )
+
+
+def window(session: Session, name: str, text: str) -> str:
+    """An address at which this visit can open a page, with the guard's headers."""
+    from starlette.responses import HTMLResponse
+
+    return session.dynamic_route(name, lambda request: HTMLResponse(text))
+
+
+def unbroken(text: str) -> Any:
+    """A text whose numbers such as 1e-06, and options, stay on one line."""
+    parts = UNBROKEN.split(text)
+    return ui.TagList(
+        *(ui.span(part, class_="unbroken") if i % 2 else part for i, part in enumerate(parts))
+    )
 
 
 def progress(job: Job) -> Any:

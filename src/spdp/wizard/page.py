@@ -128,8 +128,7 @@ def _some(key: str, *parts: Any) -> Any:
 
 
 def _select(name: str, label: str, choices: Any, selected: str | None) -> Any:
-    chosen = selected or ""
-    return ui.input_select(name, label, choices, selected=chosen)
+    return ui.input_select(name, label, choices, selected=selected or "")
 
 
 def _records(recipe: Recipe, names: list[str]) -> list[Any]:

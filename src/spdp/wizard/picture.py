@@ -10,7 +10,7 @@ from math import ceil, floor, log10
 from typing import Any
 
 WIDTH, HEIGHT = 420, 300
-LEFT, RIGHT, TOP, BOTTOM = 62, 14, 14, 52
+LEFT, RIGHT, TOP, BOTTOM = 68, 14, 14, 52
 TICKS = (1, 2, 5)
 MOST_TICKS = 5
 

@@ -8,6 +8,7 @@ from shiny import reactive, render, ui
 
 from spdp.errors import ParameterError
 from spdp.wizard.entries import instrument_of, number, text, unfilled
+from spdp.wizard.framing import unbroken
 from spdp.wizard.recipe import Recipe, Step, explained
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def predictions(answers: "Answers") -> None:
             return _waiting(simulated)
         recipe = answers.recipe()
         notes = made.verdict(recipe, answers.solved() if recipe.wanted else recipe.epsilon)
-        return ui.TagList(*(ui.div(n.text, class_=f"note {n.kind}") for n in notes))
+        return ui.TagList(*(ui.div(unbroken(n.text), class_=f"note {n.kind}") for n in notes))
 
     @render.ui
     def curves() -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shiny import reactive, render, ui
 
-from spdp.wizard.framing import framed, progress
+from spdp.wizard.framing import framed, progress, unbroken, window
 from spdp.wizard.polling import look_again
 from spdp.wizard.recipe import Recipe
 from spdp.wizard.spelling import on_the_page
@@ -16,6 +16,8 @@ from spdp.wizard.working import Job
 
 if TYPE_CHECKING:
     from spdp.wizard.session import Answers
+
+SIMULATED = "The page that would be published, simulated"
 
 
 @dataclass
@@ -127,10 +129,10 @@ def rehearsals(answers: "Answers") -> None:
         if not last.page:
             return ui.div(last.told, class_="note no")
         return ui.TagList(
-            ui.div(last.bound, class_="note") if last.bound else "",
+            ui.div(unbroken(last.bound), class_="note") if last.bound else "",
             ui.div(
                 ui.p(f"Simulation, not a release. {last.told}"),
-                framed(last.page, "The page that would be published, simulated"),
+                framed(last.page, SIMULATED, window(answers.session, "rehearsed", last.page)),
                 class_="simulated",
             ),
         )

@@ -12,7 +12,7 @@ from shiny import reactive, render, ui
 from spdp.wizard import framing
 from spdp.wizard.counting import warning
 from spdp.wizard.entries import number, text
-from spdp.wizard.framing import Asked, framed, page_again
+from spdp.wizard.framing import Asked, framed, page_again, unbroken, window
 from spdp.wizard.moving import is_released
 from spdp.wizard.page import STEPS
 from spdp.wizard.polling import look_again
@@ -65,14 +65,14 @@ def ledgers(answers: "Answers") -> None:
         found, (name, said) = state(), answers.said.get()
         first = ui.div(said, class_="note") if said and name == text(input.ledger()) else ""
         if isinstance(found, str):
-            return ui.TagList(first, ui.div(found, class_="note"))
+            return ui.TagList(first, ui.div(unbroken(found), class_="note"))
         bar = ui.div(
             ui.div(style=f"width:{100 * found.share:.1f}%"),
             class_="bar",
             role="img",
             aria_label=found.text,
         )
-        return ui.TagList(first, bar, ui.p(found.text))
+        return ui.TagList(first, bar, ui.p(unbroken(found.text)))
 
 
 def releases(answers: "Answers") -> None:
@@ -89,7 +89,8 @@ def releases(answers: "Answers") -> None:
             text = "; ".join(f"{STEPS[s].lower()}: {p}" for s, p in found.items())
             return ui.div(f"Not ready. {text}", class_="note no")
         rows = [
-            ui.div(ui.tags.dt(name), ui.tags.dd(value)) for name, value in facts(recipe).items()
+            ui.div(ui.tags.dt(name), ui.tags.dd(unbroken(value)))
+            for name, value in facts(recipe).items()
         ]
         risk = warning(recipe, await answers.seen())
         return ui.TagList(
@@ -180,15 +181,16 @@ def releases(answers: "Answers") -> None:
 
         where = answers.folder / recipe.output
         bound = await asyncio.to_thread(stated, recipe, where)
+        text = page_again(answers.folder, recipe.output)
         return ui.TagList(
             ui.div(f"Released, and written to {recipe.output}.", class_="note good"),
             *(ui.div(on_the_page(m), class_="note no") for m in job.messages),
-            ui.div(bound, class_="note") if bound else "",
+            ui.div(unbroken(bound), class_="note") if bound else "",
             ui.div(
                 ui.download_link("zip", "Download everything (zip)", class_="link"),
                 class_="moves",
             ),
-            ui.div(framed(page_again(answers.folder, recipe.output), PAGE), class_="shown"),
+            ui.div(framed(text, PAGE, window(session, "released", text)), class_="shown"),
         )
 
     @render.download_link(filename="plan.yaml", media_type="application/yaml")

@@ -18,6 +18,7 @@ FIELDS = NAMES | {
     "per_file": "“Each file is one person’s”",
 }
 ASKS = re.compile(r" \((?:pass |set )([^()]*)\)\.?$")
+GROUPS = ("name it as groups", "say so at the first step")
 OPTION = re.compile(r"--([a-z][a-z-]*)")
 ELSEWHERE = re.compile(r" \((?:spdp plan|see spdp [^()]*--help)\)")
 
@@ -26,7 +27,7 @@ def on_the_page(message: str) -> str:
     """A message without options and commands of a terminal."""
     asks = ASKS.search(message)
     text = ELSEWHERE.sub("", message[: asks.start()] if asks else message)
-    text = OPTION.sub(lambda found: _field(found[1]), text)
+    text = OPTION.sub(lambda found: _field(found[1]), text).replace(*GROUPS)
     names = OPTION.findall(asks[1]) if asks else []
     helps = [_help(name) for name in names]
     return f"{text}: {' or '.join(helps)}" if helps else text

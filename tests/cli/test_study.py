@@ -229,6 +229,13 @@ def test_signing_asks_for_price_and_identities(consortium, shell, refused, tmp_p
     assert (tmp_path / "lumc.ledger.pins").read_text().count("\n") == 2
 
 
+def test_serving_a_one_shot_study_says_at_once_what_to_run(consortium, refused, tmp_path):
+    consortium()
+    (tmp_path / "lumc.npy").write_bytes(b"not read")
+    serve = ("site", "serve", "dti.study", "lumc.npy", "--ledger", "lumc.ledger")
+    refused(2, "a site runs spdp site sum", *serve, "--folder", tmp_path)
+
+
 def test_a_full_ledger_refuses_to_sign(consortium, run):
     consortium(until="joined", budget=0.5)
     code, _, err = run(*sign("charite"))

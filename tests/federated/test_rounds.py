@@ -14,7 +14,7 @@ from spdp import Release
 from spdp.adaptive import preconditioner
 from spdp.adaptive import search as search_module
 from spdp.adaptive.search import Search
-from spdp.errors import DataError, LedgerError
+from spdp.errors import DataError, LedgerError, ParameterError
 from spdp.federated import checks, closing, identity, rounds
 from spdp.federated.canonical import Refused, digest_of, dumps, encode
 from spdp.federated.checks import check_published
@@ -586,6 +586,49 @@ def test_files_of_a_folder_are_named_by_checked_names_and_not_followed(tmp_path)
     with c.site(c.members[0]) as site, pytest.raises(DataError, match="nothing for"):
         folder.serve(site)
     assert [file.name for file in folder.path.iterdir()] == ["ask-000"]
+
+
+@pytest.mark.parametrize("linked", ["the study", "the draft"])
+def test_folders_of_a_folder_are_not_links(search, tmp_path, linked):
+    (tmp_path / "shared").mkdir()
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(search.draft, elsewhere)
+    folder = Folder(tmp_path / "shared", search.c.study, patience=0.5)
+    if linked == "the draft":
+        folder.path.mkdir()
+        (folder.path / "draft").symlink_to(elsewhere)
+    else:
+        folder.path.symlink_to(elsewhere)
+    before = sorted(file.name for file in elsewhere.iterdir())
+    member = search.c.members[0]
+
+    def close(draft):
+        return closing.close(draft, member.who, member.ledger)
+
+    with search.c.site(member) as site:
+        for use in (
+            lambda: folder.serve(site),
+            lambda: folder.sign(member.name, close),
+            lambda: folder.ask(0, b"anything"),
+            lambda: folder.closes(search.rounds),
+            lambda: folder.drafted(Replayed.of(search), search.c.seals),
+        ):
+            with pytest.raises(DataError, match="a link, which is not followed"):
+                use()
+    assert sorted(file.name for file in elsewhere.iterdir()) == before
+
+
+class Replayed(checks.Replay):
+    """Asks nobody: the sums are known."""
+
+    @classmethod
+    def of(cls, done):
+        return cls(done.c.study, done.c.sealed, rounds=done.rounds)
+
+
+def test_a_one_shot_study_needs_no_folder(oneshot, tmp_path):
+    with pytest.raises(ParameterError, match="a site runs spdp site sum"):
+        Folder(tmp_path, oneshot.c.study, patience=0.5)
 
 
 def test_a_refusal_in_a_folder_is_one_text(tmp_path):

@@ -6,8 +6,11 @@ each site writes ``close-NAME``.
 
 *Enforced.* Names of files are made of checked names of sites and of numbers. A file
 gets its name when it is complete. What is read is a regular file, of limited size, and
-no link is followed. Answers leave at whole multiples of two seconds. *Assumed*: nothing
-of the folder: whoever can write in it can stop a study, and learns nothing by it.
+no link is followed. In place of the study's folder or of the draft a link is refused
+whenever a file in it is named; one that is put there between that look and the use of
+the file leads to a file of the same name elsewhere, and to nothing more. Answers leave
+at whole multiples of two seconds. *Assumed*: nothing of the folder: whoever can write
+in it can stop a study, and learns nothing by it.
 """
 
 import os
@@ -19,7 +22,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from spdp.errors import DataError, reason
+from spdp.errors import DataError, ParameterError, reason
 from spdp.federated.canonical import Refused, digest_of, loads, read
 from spdp.federated.checks import check_published
 from spdp.federated.identity import SIGNATURE
@@ -82,14 +85,26 @@ class Folder:
     def __init__(self, path: Path, study: Study, patience: float, say: Say = lambda _: None):
         self.path, self.study = path / study.digest.hex(), study
         self.patience, self.say = patience, say
+        if study.terms.method != "adaptive":
+            raise ParameterError(
+                "a one-shot study has no rounds, and needs no folder: a site runs spdp site sum, "
+                "the coordinator spdp study merge, and each site spdp site close"
+            )
         if not path.is_dir():
             raise DataError(f"{path}: no such folder")
 
+    def _at(self, name: str) -> Path:
+        """A place in the study's folder, if neither that nor the draft is a link."""
+        for folder in (self.path, self.path / DRAFT):
+            if folder.is_symlink():
+                raise DataError(f"{folder}: a link, which is not followed")
+        return self.path / name
+
     def _ask(self, number: int) -> Path:
-        return self.path / f"ask-{number:03d}"
+        return self._at(f"ask-{number:03d}")
 
     def _of(self, what: str, number: int, name: str) -> Path:
-        return self.path / f"{what}-{number:03d}-{name}"
+        return self._at(f"{what}-{number:03d}-{name}")
 
     # --- the coordinator's side
 
@@ -98,8 +113,8 @@ class Folder:
 
         After an interruption the same message finds the answers that are there.
         """
-        self.path.mkdir(exist_ok=True)
         file = self._ask(number)
+        self.path.mkdir(exist_ok=True)
         if file.exists() and read(file, len(message)) != message:
             raise DataError(f"{file}: something else was asked in this round before")
         if not file.exists():
@@ -124,7 +139,7 @@ class Folder:
         A draft that is there already must be of these rounds, and follow from them.
         """
         release = released(asker)
-        rounds, place = rounds_of(asker, seals, release), self.path / DRAFT
+        rounds, place = rounds_of(asker, seals, release), self._at(DRAFT)
         if not place.exists():
             with TemporaryDirectory(dir=self.path, prefix=".draft-") as scratch:
                 write_draft(Path(scratch) / DRAFT, asker, rounds, release)
@@ -141,7 +156,7 @@ class Folder:
 
     def closes(self, rounds: Rounds) -> list[Close]:
         """The closing signatures of all sites, when they are there."""
-        files = [self.path / f"close-{name}" for name in self.study.names]
+        files = [self._at(f"close-{name}") for name in self.study.names]
         wait(self.patience, lambda: all(file.exists() for file in files), "closing signatures")
         closes = [loads(read(file, 1 << 16), Close) for file in files]
         for close, name in zip(closes, self.study.names, strict=True):
@@ -154,8 +169,9 @@ class Folder:
         """A copy of the draft, of files that are known by name, and of no links."""
         arrays = [f"{array}.npy" for array in self.study.terms.asked().arrays()]
         for file in (*arrays, CERTIFICATE, ROUNDS, ANSWERS):
-            if os.path.lexists(self.path / DRAFT / file):
-                (target / file).write_bytes(read(self.path / DRAFT / file, MOST_BYTES))
+            place = self._at(DRAFT) / file
+            if os.path.lexists(place):
+                (target / file).write_bytes(read(place, MOST_BYTES))
         return target
 
     # --- with FLARE, which carries the files of a folder on each machine
@@ -167,7 +183,7 @@ class Folder:
 
     def ended(self, names: Sequence[str], seconds: float) -> bool:
         """Wait until FLARE has told sites that all have signed; whether it has."""
-        files = [self.path / f"end-{name}" for name in names]
+        files = [self._at(f"end-{name}") for name in names]
         try:
             wait(seconds, lambda: all(file.exists() for file in files), "the end")
         except DataError:
@@ -207,7 +223,7 @@ class Folder:
         """Until a question is there, or the draft."""
 
         def ready() -> bool:
-            if (self.path / DRAFT).is_dir() and not self._ask(number).exists():
+            if self._at(DRAFT).is_dir() and not self._ask(number).exists():
                 return True
             message = self._message(number) if self._ask(number).exists() else None
             return message is not None and digest_of(message) not in refused
@@ -224,5 +240,5 @@ class Folder:
     def sign(self, name: str, close: Callable[[Path], Close]) -> None:
         """Copy the draft, check the copy, and sign."""
         with TemporaryDirectory() as scratch:
-            put(self.path / f"close-{name}", close(self._copied(Path(scratch))).data)
+            put(self._at(f"close-{name}"), close(self._copied(Path(scratch))).data)
         self.say("closed: checked and signed; the keys of this study are deleted")

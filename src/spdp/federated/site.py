@@ -1,16 +1,16 @@
 r"""What a site does in a round: check, add up, draw, mask, write down, send.
 
 *Enforced.* In this order: (1) keys and journal must agree: a ledger that was restored,
-or keys that were copied back, end the study at this site. So must the journal and what
-this process has charged: where another process answered meanwhile, it is refused. (2) Everything that can be
-checked without records is checked; what fails is refused with one fixed text, which
-depends on the message and on what was answered before. (3) The exact total over all
-records (invalid ones count as the domain's centre), the site's share of the noise,
-drawn by its own account, masks. (4) The journal, on disk, in one transaction with the
-payment; the keys of the next round, on disk; and only then the answer is sent. The same
-question gets the same bytes, another one in the same round none. (5) An error
-once records are touched deletes the keys and ends the study at this site, and nothing
-is said; a process that is interrupted leaves the round unanswered.
+or keys that were copied back, end the study at this site. Where another process
+answered meanwhile, this one refuses. (2) Everything that can be checked without records
+is checked; what fails is refused with one fixed text, which depends on the message and
+on what was answered before. (3) The exact total over all records (invalid ones count as
+the domain's centre), the site's share of the noise, drawn by its own account, masks.
+(4) The journal, on disk, in one transaction with the payment; the keys of the next
+round, on disk; and only then the answer is sent. The same question gets the same bytes,
+another one in the same round none. (5) An error once records are touched deletes the
+keys and ends the study at this site, and nothing is said; a process that is interrupted
+leaves the round unanswered.
 
 *Assumed.* The machine is not put back whole, with memory, ledger and keys; its records
 stay the same throughout the study; time and memory are not observed.

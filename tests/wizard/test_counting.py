@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spdp.options import Unit
-from spdp.wizard.counting import likely, number_problem, rows_problem, warning
+from spdp.wizard.counting import likely, may_be_table, number_problem, rows_problem, warning
 from spdp.wizard.looking import look
 from spdp.wizard.recipe import Recipe, Whose
 from spdp.wizard.words import facts
@@ -111,3 +111,11 @@ def test_the_page_begins_with_no_number_of_persons_unless_a_plan_says_one():
 
     assert 'value="1000"' not in str(page(Recipe(), []))
     assert 'value="1000"' in str(page(Recipe(files=("x.npy",)), []))
+
+
+def test_what_was_said_of_a_table_is_not_said_of_an_array():
+    """Else a field that is hidden would stand in the way."""
+    assert may_be_table(("eeg.csv",))
+    assert may_be_table(("a/*.PARQUET", "folder"))
+    assert not may_be_table(("tensors.npy",))
+    assert not may_be_table(("x.nii.gz",))

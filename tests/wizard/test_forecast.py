@@ -128,7 +128,9 @@ def test_the_odds_are_those_of_the_page_that_would_be_published(ledger, whose, a
 
 
 def test_the_odds_are_not_those_of_pure_noise_where_noise_is_gaussian():
-    assert "at most 76.9 % sure" in odds(EEG, forecast_of(EEG).predict(800, 1.0, 1e-6).budget)
+    assert "at most 76.9 % sure of it after" in odds(
+        EEG, forecast_of(EEG).predict(800, 1.0, 1e-6).budget
+    )
 
 
 def test_terms_are_those_of_the_instrument_where_matrices_are_released():

@@ -425,6 +425,11 @@ def test_a_release_outlives_its_page_and_its_ledger(browser, tmp_path):
         v.page.click("#rehearse")
         v.page.close()  # while it rehearses
         v = begin()
+        v.fill(file="eeg.csv")
+        v.see("says persons", "#seen")
+        v.choose("whose", "record")
+        v.pick("entries", "upper")
+        v.see("The column subject is not used", "#seen")  # here, and not in the terminal
         to_privacy(v, file="tensors.npy", instrument="diffusion")
         v.next("privacy")
         v.choose("mode", "epsilon")

@@ -9,10 +9,12 @@ that is not used is a reason to warn, and one that is named for persons to be pr
 from typing import Any
 
 from spdp.options import Unit, counted
+from spdp.wizard.folder import SUFFIXES
 from spdp.wizard.looking import Seen
 from spdp.wizard.recipe import WHOSE, Recipe, Whose
 
 PERSONS = ("subject", "participant", "person", "patient", "id", "sub")
+TABLES = (".csv", ".parquet")
 SHOWN = 6  # names of columns that a warning lists
 
 
@@ -37,6 +39,12 @@ def warning(recipe: Recipe, seen: Seen) -> str | None:
         f"step “{choice}”; otherwise every record counts as a person of its own, and somebody with "
         "many records is protected for one of them only."
     )
+
+
+def may_be_table(files: tuple[str, ...]) -> bool:
+    """Whether entries in a row may be asked for: a folder may hold tables."""
+    others = tuple(suffix for suffix in SUFFIXES if suffix not in TABLES)
+    return not any(file.lower().endswith(others) for file in files)
 
 
 def label(unit: Unit) -> str:

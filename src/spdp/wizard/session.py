@@ -16,7 +16,15 @@ import msgspec
 from shiny import App, Inputs, Outputs, Session, reactive, render, ui
 
 from spdp.options import OnInvalid
-from spdp.wizard.counting import label, likely, number_problem, rows_problem, warning, whole
+from spdp.wizard.counting import (
+    label,
+    likely,
+    may_be_table,
+    number_problem,
+    rows_problem,
+    warning,
+    whole,
+)
 from spdp.wizard.entries import instrument_of, number, text, unchosen, unfilled
 from spdp.wizard.framing import Asked, news
 from spdp.wizard.instruments import KINDS
@@ -93,18 +101,19 @@ class Answers:
             column = input.groups_column() if whose is Whose.COLUMN else None
             column = input.groups_name() if whose is Whose.IDS else column
             with_classes = classified(input.statistic())
+            files = tuple(f.strip() for f in str(input.file() or "").split(",") if f.strip())
             names = [c.strip() for c in str(input.classes() or "").split(",") if c.strip()]
             seen_image = whose is Whose.VOXEL or text(input.mask()) or text(input.order())
             return msgspec.structs.replace(
                 self.start,
-                files=tuple(f.strip() for f in str(input.file() or "").split(",") if f.strip()),
+                files=files,
                 whose=whose,
                 groups_column=text(column),
                 groups=text(input.groups()) if whose is Whose.IDS else None,
                 key=text(input.key()),
                 order=text(input.order()) if seen_image else None,
                 mask=text(input.mask()) if seen_image else None,
-                entries=text(input.entries()),
+                entries=text(input.entries()) if may_be_table(files) else None,
                 label_column=text(input.label_column()) if with_classes else None,
                 labels=text(input.labels()) if with_classes else None,
                 n=whole(input.n()) or 0,
@@ -189,9 +198,8 @@ class Answers:
                 self._offer("label_column", "(none)", made.columns)
                 self._offer("key", "(choose)", made.arrays)
                 self._suggest("k", made.k)
-                own = input.whose() in (Whose.RECORD, Whose.VOXEL)
+                own = not self._propose(made) and input.whose() in (Whose.RECORD, Whose.VOXEL)
                 self._suggest("n", made.n if own else made.persons)
-                self._propose(made)
 
         @reactive.effect
         def _() -> None:
@@ -269,16 +277,21 @@ class Answers:
         elif self.input[name]() == before:
             self.session.send_input_message(name, {"value": ""})
 
-    def _propose(self, seen: Seen) -> None:
-        """Several matrices per person, where a column's name says so; once per file."""
+    def _propose(self, seen: Seen) -> bool:
+        """Whether several matrices per person were proposed: once per file.
+
+        That is so where a column's name says persons.
+        """
         files, column = self.input.file(), likely(seen.columns)
         if self.known.get("proposed", self.start.files and ", ".join(self.start.files)) == files:
-            return
+            return False
         self.known["proposed"] = files
-        if column is not None and self.input.whose() == Whose.RECORD:
-            choices = {"": "(none)", **{name: name for name in seen.columns}}
-            ui.update_radio_buttons("whose", selected=Whose.COLUMN.value)
-            ui.update_select("groups_column", choices=choices, selected=column)
+        if column is None or self.input.whose() != Whose.RECORD:
+            return False
+        choices = {"": "(none)", **{name: name for name in seen.columns}}
+        ui.update_radio_buttons("whose", selected=Whose.COLUMN.value)
+        ui.update_select("groups_column", choices=choices, selected=column)
+        return True
 
     # --- moving between steps
 

@@ -147,7 +147,7 @@ def odds(recipe: Recipe, budget: Budget) -> str:
     but = f", but for a probability of at most δ = {budget.delta:g}" if budget.delta else ""
     return (
         f"ε = {budget.epsilon:.3g} means: somebody who knows all other {counted(recipe.unit)}, and "
-        f"has a suspicion {what}, {before} sure of it before, can be at least {least} and at most "
+        f"has a suspicion {what}, {before} sure of it before, is at least {least} and at most "
         f"{largest} sure of it after{but}."
     )
 

@@ -1,5 +1,6 @@
 """``spdp study`` and ``spdp site``: sites as processes of their own."""
 
+import io
 import json
 import os
 import subprocess
@@ -109,6 +110,37 @@ def test_one_shot_by_files_of_processes(consortium, run, tmp_path):
     assert release.certificate["n"] == 1203
     assert "3 sites" in run("verify", "published", "--all")[1]
     assert "all other sites collude" in run("ledger", "show", "lumc.ledger")[1]
+    check_identities_of_what_is_published(run, tmp_path)
+
+
+def check_identities_of_what_is_published(run, tmp_path):
+    """Without pins the words are shown, and nothing says that they were compared."""
+    lines = (tmp_path / "pins").read_text().splitlines()
+    code, out, _ = run("verify", "published")
+    assert code == 0
+    assert "compare the words above with what each site says" in " ".join(out.split())
+    for line in lines:
+        site, words = line.split()
+        (shown,) = [row for row in out.splitlines() if words in row]
+        assert f"│ –  │ words of {site}" in shown
+    found = {c["check"]: c["ok"] for c in json.loads(run("verify", "published", "--json")[1])}
+    assert found["identities"] is None
+    code, out, _ = run("verify", "published", "--pins", "pins")
+    assert code == 0
+    assert "of 3 sites, as they are pinned" in out
+    assert "compare the words" not in out
+    other = lines[1].split()[1]
+    (tmp_path / "other").write_text("\n".join([f"{SITES[0]} {other}", *lines[1:]]))
+    code, out, _ = run("verify", "published", "--pins", "other")
+    assert code == 6
+    assert f"FAILED (identity of {SITES[0]}): do not rely" in " ".join(out.split())
+    (tmp_path / "two").write_text("\n".join(lines[:2]))
+    assert f"FAILED (identity of {SITES[2]})" in " ".join(
+        run("verify", "published", "--pins", "two")[1].split()
+    )
+    code, out, err = run("verify", "published", "--pins", "absent")
+    assert (code, out) == (3, "")
+    assert "absent: no such file" in err
 
 
 def test_no_answer_is_left_out_and_none_is_of_another_study(consortium, run, refused, tmp_path):
@@ -204,23 +236,20 @@ def wait_for(file, processes):
         time.sleep(0.05)
 
 
-def test_signing_asks_for_price_and_identities(consortium, shell, refused, tmp_path):
+def test_signing_asks_for_price_and_identities(consortium, run, monkeypatch, tmp_path):
     consortium(until="joined")
     words = ("site", "sign", "dti.study", "--ledger", "lumc.ledger", "-o", "lumc.seal")
 
     def answered(text):
-        command = [sys.executable, "-m", "spdp", *words]
-        options = {"cwd": tmp_path, "capture_output": True, "timeout": 120}
-        return subprocess.run(command, input=text.encode(), env=os.environ, **options)
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        return run(*words)
 
     for text in ("n\n", "y\nn\n", "y\ny\nn\n", "y\n"):
-        done = answered(text)
-        assert done.returncode != 0
+        assert answered(text)[0] != 0
         assert not (tmp_path / "lumc.seal").exists()
         assert Ledger(tmp_path / "lumc.ledger").spent()["mu"] == 0
-    done = answered("y\ny\ny\n")
-    assert done.returncode == 0, done.stderr
-    shown = done.stdout.decode()
+    code, shown, err = answered("y\ny\ny\n")
+    assert code == 0, err
     assert "ε = 1, δ = 1e-06" in shown
     assert "ε = 1.46 if all others do" in shown
     for site in SITES:

@@ -191,6 +191,14 @@ def test_a_signature_says_whose_release_it_is(run, data, keys, budget, published
     assert run("verify", "out", "--key", "ours.pub")[0] == 6  # it has no signature
 
 
+def test_pins_are_of_a_study_over_sites(run, published, tmp_path):
+    """A release of one curator has no sites that could be the pinned ones."""
+    (tmp_path / "pins").write_text(f"lumc {'-'.join(['babab'] * 8)}\n")
+    code, out, _ = run("verify", "out", "--pins", "pins")
+    assert code == 6
+    assert "FAILED (identities): do not rely" in " ".join(out.split())
+
+
 def test_a_key_that_is_none_costs_nothing(run, refused, data, keys, ledger, tmp_path, budget):
     (tmp_path / "text.pem").write_text("no key")
     words = ("mean", data, *budget, "--radius", "2", "-o", "signed", "--ledger", ledger, "--sign")

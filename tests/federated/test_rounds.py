@@ -19,6 +19,7 @@ from spdp.federated import checks, closing, identity, rounds
 from spdp.federated.canonical import Refused, digest_of, dumps, encode
 from spdp.federated.checks import check_published
 from spdp.federated.folder import Folder, put
+from spdp.federated.identity import words_of
 from spdp.federated.messages import most_bytes, spoken
 from spdp.federated.rounds import Collected, FarStore, StudyAccount, released
 from spdp.federated.transcript import (
@@ -332,6 +333,19 @@ def test_a_site_signs_only_what_it_answered(oneshot):
     assert read_answers(oneshot.draft) == [answers]
 
 
+def test_a_site_signs_its_own_answers_also_where_all_else_agrees(oneshot):
+    """A draft of another answer, signed with its identity: whoever has that made it."""
+    answers, (own, *_) = given(oneshot), oneshot.asker.answers[0]
+    data = np.frombuffer(own[SIGNATURE:], "<u8") + np.uint64(2**30)
+    other = answers | {"alpha": resigned(oneshot, "alpha", data.tobytes())}
+    asker = Collected(oneshot.c.study, oneshot.c.sealed, given=other)
+    release = released(asker)
+    found = rounds_of(asker, oneshot.c.seals, release)
+    check_answers(found, asker.answers, "alpha", [other["alpha"]])
+    with pytest.raises(Refused, match="this site's answer of round 1 is not among"):
+        check_answers(found, asker.answers, "alpha", [own])
+
+
 def test_a_site_signs_only_the_sum_of_the_answers(oneshot):
     member, total = oneshot.c.members[0], oneshot.asker.sums[0]
     from spdp.federated.canonical import packed
@@ -387,6 +401,25 @@ def test_seals_and_signatures_are_one_of_each_site_in_the_studys_order(oneshot):
         (oneshot.folder / "seals" / CLOSES).write_bytes(Closes(closes=signed).data)
         found = check_published(oneshot.folder / "seals", oneshot.release)
         assert [check.name for check in found if not check.ok] == ["closing signatures"]
+
+
+def test_invented_sites_are_not_those_that_are_pinned(oneshot, tmp_path):
+    """Whoever publishes can make up everything that lies beside a release."""
+    pins = {card.name: words_of(card.identity) for card in oneshot.c.study.cards}
+    assert oneshot.published(name="pinned") == set()
+    found = check_published(oneshot.folder / "pinned", oneshot.release, pins=pins)
+    assert all(check.ok for check in found)
+    assert [check.name for check in found if "ident" in check.name] == ["identities"]
+    forged = Done(tmp_path)  # the same names, and keys of one person
+    assert forged.published() == set()
+    for known, why in ((pins, "other words"), ({}, "not pinned"), ({"zulu": "x"}, "not pinned")):
+        found = check_published(tmp_path / "published", forged.release, pins=known)
+        failed = [check for check in found if not check.ok]
+        assert [check.name for check in failed] == [f"identity of {n}" for n in pins]
+        assert all(why in check.detail for check in failed)
+    one = pins | {"bravo": pins["alpha"]}
+    found = check_published(oneshot.folder / "pinned", oneshot.release, pins=one)
+    assert [check.name for check in found if not check.ok] == ["identity of bravo"]
 
 
 def test_a_site_signs_in_its_own_name_alone(search, tmp_path):

@@ -1,6 +1,7 @@
 """``spdp verify`` and ``spdp report``: was a release edited, do its numbers agree?"""
 
 from collections import Counter
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,12 @@ SEALED = "the released arrays and the certificate were not changed"
 PASSED = "Verified: the release was not edited, and its numbers agree."
 SIMULATED = "a seeded simulation, NOT private: not to be published as a private release"
 FAILED = "Verification FAILED ({names}): do not rely on this release."
+NOT_A_STUDY = "not a study over sites: there are no identities that could be those of --pins"
+NOT_PINNED = "not compared: whoever publishes states them, and could have invented sites"
+NOT_COMPARED_SITES = (
+    "Nor that the sites exist: compare the words above with what each site says of itself, or pass "
+    "a file of them (--pins)."
+)
 NOT_SIGNED = "Nor who made the release: to check that, pass the maker's public key (--key)."
 SAYS_THE_SAME = "written again from this release, the page has the same text and pictures"
 SAYS_ELSE = (
@@ -32,38 +39,44 @@ OTHER_VERSION = "another version of spdp made the release"
 UNSIGNED = "not signed: nothing says who made the release"
 Row = tuple[str, bool | None, str]  # None: a fact that was not checked
 MARKS = {True: ("ok", "green"), False: ("FAILED", "bold red"), None: ("–", "")}
-SINGLE = ("seal", "signature", "closing signatures", "report.html")  # checks that are always shown
+# Checks that are always shown; so are facts.
+SINGLE = ("seal", "signature", "closing signatures", "identities", "report.html")
 MANY = 4  # a summary names a kind of check that has at least so many
 
 
 def verify(
     directory: Path = typer.Argument(..., metavar="DIR", help="Where the release is."),
     key: Path | None = options.option("Public key (PEM) of the signature.", metavar="PUB"),
+    pins: Path | None = options.option(
+        "Words of a study's sites, one site per line, as for spdp site sign.", metavar="FILE"
+    ),
     everything: bool = options.option(
         "List every check; by default, passed checks are counted.", "--all", default=False
     ),
     as_json: bool = options.JSON,
 ) -> None:
     """Check that a release was not edited, and recompute its numbers."""
-    checks = _checks(directory, key)
+    pinned = None if pins is None else _pinned(pins)
+    checks = _checks(directory, key, pinned)
     passed = all(ok is not False for _, ok, _ in checks)
     if as_json:
         output.print_json([dict(zip(("check", "ok", "detail"), c, strict=True)) for c in checks])
     else:
         console().print(_table(directory, checks if everything else _summary(checks)))
-        unsigned = [NOT_SIGNED] if key is None else []
+        unknown = [NOT_COMPARED_SITES] if ("identities", None, NOT_PINNED) in checks else []
+        unknown += [NOT_SIGNED] if key is None else []
         failed = dict.fromkeys(printable(name) for name, ok, _ in checks if ok is False)
         failure = FAILED.format(names=", ".join(failed))
-        console().print(*[PASSED, NOT_PROVEN, *unsigned] if passed else [failure])
+        console().print(*[PASSED, NOT_PROVEN, *unknown] if passed else [failure])
     if not passed:
         raise typer.Exit(VERIFICATION_FAILED)
 
 
 def _summary(checks: list[Row]) -> list[Row]:
-    """Failed checks, those of SINGLE, and how many others of each kind passed."""
+    """Failed checks, facts, those of SINGLE, and how many others passed, by kind."""
     failed = [row for row in checks if row[1] is False]
     passed = [row for row in checks if row[1]]
-    single = [row for row in checks if row[1] is not False and row[0] in SINGLE]
+    single = [row for row in checks if row[1] is None or (row[1] and row[0] in SINGLE)]
     named = (name for name, _, _ in passed if name not in SINGLE)
     others = Counter(name.partition(" of ")[0].partition(",")[0] for name in named)
     if not others:
@@ -74,7 +87,13 @@ def _summary(checks: list[Row]) -> list[Row]:
     return [*failed, *single, (f"{others.total()} more", True, f"{counted}; --all lists them")]
 
 
-def _checks(directory: Path, key: Path | None) -> list[Row]:
+def _pinned(file: Path) -> dict[str, str]:
+    from spdp.federated.identity import read_pins
+
+    return read_pins(file, needed=True)
+
+
+def _checks(directory: Path, key: Path | None, pins: dict[str, str] | None) -> list[Row]:
     if not (directory / CERTIFICATE).is_file():
         raise DataError(f"{directory}: does not hold a release, {CERTIFICATE} is missing")
     try:
@@ -87,13 +106,26 @@ def _checks(directory: Path, key: Path | None) -> list[Row]:
     if key is None and not release.signed:
         rows.append(("signature", None, UNSIGNED))
     if release.certificate.get("trust"):
-        from spdp.federated.checks import check_published
-
-        rows += check_published(directory, release)
+        rows += _over_sites(directory, release, pins)
+    elif pins is not None:
+        rows.append(("identities", False, NOT_A_STUDY))
     if not release.certificate["private"]:
         rows.append(("guarantee", False, SIMULATED))
     if (directory / REPORT).is_file():
         rows.append(_page(directory / REPORT, release))
+    return rows
+
+
+def _over_sites(directory: Path, release: Release, pins: dict[str, str] | None) -> list[Row]:
+    """Checks of a study; without pins, what its sites' words would have to be."""
+    from spdp.federated.checks import check_published, stated_words
+
+    rows: list[Row] = [*check_published(directory, release, pins=pins)]
+    if pins is None:
+        with suppress(DataError):  # of rounds that cannot be read, which is a failed check
+            words = stated_words(directory)
+            rows.append(("identities", None, NOT_PINNED))
+            rows += [(f"words of {name}", None, said) for name, said in words.items()]
     return rows
 
 

@@ -6,11 +6,14 @@ the sums, asks the same questions and releases the same numbers; and that every 
 vouches for it.
 
 *Not proven*: that a site's answer is a true sum with noise. A site can lie about its
-own data, and be named for it: every answer is signed.
+own data, and be named for it: every answer is signed. Nor that there are such sites:
+their identities stand in the same file as what they signed, and whoever publishes could
+have invented all of it. That they are those of the sites is checked against pins, which
+come from elsewhere.
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from numpy.typing import NDArray
 
 from spdp.errors import DataError
 from spdp.federated.canonical import Packed, read_as, undouble, unpacked
+from spdp.federated.identity import words_of
 from spdp.federated.messages import Asked, Description, only_round, transcript, understood
 from spdp.federated.rounds import Asker, FarStore, check_norm, released
 from spdp.federated.study import checked
@@ -36,8 +40,14 @@ CLOSE = 1e-6  # relative rounding between two machines
 AFRESH = ("created", "versions", "seed")  # fields of certificates that two runs differ in
 
 
-def check_published(folder: Path, release: Release, signed: bool = True) -> list[Check]:
-    """Whether a release follows from its rounds, and its sites vouch for it."""
+def check_published(
+    folder: Path, release: Release, signed: bool = True, pins: Mapping[str, str] | None = None
+) -> list[Check]:
+    """Whether a release follows from its rounds, and its sites vouch for it.
+
+    ``pins`` are the words of the sites by name; without them nobody knows whose the
+    signatures are.
+    """
     try:
         rounds = read_rounds(folder)
     except DataError as error:
@@ -48,7 +58,14 @@ def check_published(folder: Path, release: Release, signed: bool = True) -> list
         results += _tried(part, rounds, release)
     if signed:
         results += _tried(_closes, folder, rounds)
+    if pins is not None:
+        results += _tried(_identities, rounds, pins)
     return results
+
+
+def stated_words(folder: Path) -> dict[str, str]:
+    """Words that a published study states of its sites, for people to compare."""
+    return {card.name: words_of(card.identity) for card in read_rounds(folder).study.cards}
 
 
 def _tried(part: Callable[..., Iterator[Check]], *args: Any) -> list[Check]:
@@ -119,6 +136,17 @@ def _closes(folder: Path, rounds: Rounds) -> Iterator[Check]:
     else:
         detail = f"of {len(names)} sites, by the identities that the study states"
         yield Check("closing signatures", True, detail)
+
+
+def _identities(rounds: Rounds, pins: Mapping[str, str]) -> Iterator[Check]:
+    """Every site has the identity that is pinned."""
+    stated = {card.name: words_of(card.identity) for card in checked(rounds.study).cards}
+    others = {name: words for name, words in stated.items() if pins.get(name) != words}
+    for name, words in others.items():
+        why = "pinned with other words" if name in pins else "not pinned"
+        yield Check(f"identity of {name}", False, f"{why}; the study states {words}")
+    if not others:
+        yield Check("identities", True, f"of {len(stated)} sites, as they are pinned")
 
 
 # --- the statistic once more, on the sums

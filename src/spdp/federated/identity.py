@@ -135,9 +135,12 @@ def check(identity: str, signature: str, label: bytes, *parts: bytes) -> None:
 # --- pins
 
 
-def read_pins(path: Path) -> dict[str, str]:
-    """Words of the sites that were confirmed before, by name."""
-    if not os.path.lexists(path):
+def read_pins(path: Path, needed: bool = False) -> dict[str, str]:
+    """Words of the sites that were confirmed before, by name.
+
+    Without a file there are none, or, if it is ``needed``, an error.
+    """
+    if not needed and not os.path.lexists(path):
         return {}
     pins: dict[str, str] = {}
     for number, line in enumerate(read(path, MOST).decode("ascii", "replace").splitlines(), 1):

@@ -8,10 +8,10 @@ from spdp import plan
 from spdp.release.board import SUSPICIONS, promise
 from spdp.release.certificate import Certificate
 from spdp.wizard import forecast
-from spdp.wizard.bounding import stated
 from spdp.wizard.forecast import LEAST, forecast_of, planner_of
+from spdp.wizard.guarantee import stated
 from spdp.wizard.instruments import Connectomes, Diffusion, Other, Signals
-from spdp.wizard.paying import create_ledger, ledger_state
+from spdp.wizard.ledger_state import create_ledger, ledger_state
 from spdp.wizard.picture import curve
 from spdp.wizard.recipe import Recipe, Wanted
 from spdp.wizard.rehearsal import rehearse

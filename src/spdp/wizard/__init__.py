@@ -4,16 +4,16 @@
 ``instruments.py`` what is asked of instruments, and so the public domain;
 ``accuracy.py`` errors in the user's terms; ``forecast.py`` the predicted error, fast
 enough for a slider; ``writing.py`` the command line, the script and the notebook of a
-recipe; ``rehearsal.py`` a simulation of it; ``looking.py`` the public shape of a file;
-``counting.py`` whose they are, and how many; ``bounding.py`` the guaranteed error;
-``paying.py`` ledgers; ``spelling.py`` messages in the page's words; ``moving.py`` which
-step may be shown; ``working.py`` a command that runs beside the page; ``bundle.py``
-what is handed out. ``spdp start`` asks in a terminal, from the same table of
-instruments.
+recipe; ``rehearsal.py`` a simulation of it; ``headers.py`` the public shape of a file;
+``persons.py`` whose they are, and how many; ``guarantee.py`` the guaranteed error;
+``ledger_state.py`` ledgers; ``messages.py`` messages in the page's words;
+``navigation.py`` which step may be shown; ``jobs.py`` a command that runs beside the
+page; ``bundle.py`` what is handed out. ``spdp start`` asks in a terminal, from the same
+table of instruments.
 
 The page itself is a thin layer over these: ``page.py`` (what is asked), ``session.py``
-(what answers), ``entries.py``, ``predicting.py``, ``rehearsing.py`` and
-``releasing.py`` (its steps), ``framing.py`` and ``polling.py`` (work that runs),
+(what answers), ``entries.py``, ``predicting.py``, ``rehearsal_step.py`` and
+``releasing.py`` (its steps), ``markup.py`` and ``refresh.py`` (work that runs),
 ``picture.py`` (the curves) and ``server.py`` with ``guard.py``, which lets nobody else
 in. Of these, all but the picture and the guard import Shiny or Starlette (extra
 ``wizard``).

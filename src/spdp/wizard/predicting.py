@@ -8,7 +8,7 @@ from shiny import reactive, render, ui
 
 from spdp.errors import ParameterError
 from spdp.wizard.entries import instrument_of, number, text, unfilled
-from spdp.wizard.framing import unbroken
+from spdp.wizard.markup import unbroken
 from spdp.wizard.recipe import Recipe, Step, explained
 
 if TYPE_CHECKING:

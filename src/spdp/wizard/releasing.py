@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from shiny import reactive, render, ui
 
-from spdp.wizard import framing
-from spdp.wizard.counting import warning
+from spdp.wizard import markup
 from spdp.wizard.entries import number, text
-from spdp.wizard.framing import Asked, framed, page_again, unbroken, window
-from spdp.wizard.moving import is_released
+from spdp.wizard.jobs import Job
+from spdp.wizard.markup import Asked, framed, page_again, unbroken, window
+from spdp.wizard.messages import on_the_page
+from spdp.wizard.navigation import is_released
 from spdp.wizard.page import STEPS
-from spdp.wizard.polling import look_again
-from spdp.wizard.spelling import on_the_page
-from spdp.wizard.working import Job
+from spdp.wizard.persons import warning
+from spdp.wizard.refresh import look_again
 
 if TYPE_CHECKING:
     from spdp.wizard.session import Answers
@@ -32,7 +32,7 @@ def ledgers(answers: "Answers") -> None:
     @reactive.calc
     def state() -> Any:
         """What a ledger says of itself, or why it cannot be used."""
-        from spdp.wizard.paying import ledger_state
+        from spdp.wizard.ledger_state import ledger_state
 
         answers.ledgers.get()
         made = answers.recipe()
@@ -46,7 +46,7 @@ def ledgers(answers: "Answers") -> None:
     @reactive.effect
     @reactive.event(input.create)
     def _() -> None:
-        from spdp.wizard.paying import create_ledger
+        from spdp.wizard.ledger_state import create_ledger
 
         totals = number(input.total_epsilon(), 0.0), number(input.total_delta(), 0.0)
         name = text(input.ledger()) or ""
@@ -156,10 +156,10 @@ def releases(answers: "Answers") -> None:
             return ""
         if job.running:
             look_again()
-            return framing.progress(job)
+            return markup.progress(job)
         if job.code and asked != answers.recipe() and job is not answers.found:
             return ""  # what it complained of may have been corrected
-        return framing.ended(Asked(asked, job))
+        return markup.ended(Asked(asked, job))
 
     @render.ui
     def news() -> Any:
@@ -177,7 +177,7 @@ def releases(answers: "Answers") -> None:
         answers.ledgers.get()
         if job is None or recipe is None or job.code != 0:
             return ui.div("Nothing was released yet.", class_="note")
-        from spdp.wizard.bounding import stated
+        from spdp.wizard.guarantee import stated
 
         where = answers.folder / recipe.output
         bound = await asyncio.to_thread(stated, recipe, where)

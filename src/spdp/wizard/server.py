@@ -11,8 +11,8 @@ from typing import Any
 
 from spdp.errors import DataError, ParameterError, need, reason
 from spdp.wizard.guard import App, Guard, new_token
+from spdp.wizard.jobs import Job, unfinished
 from spdp.wizard.recipe import Recipe
-from spdp.wizard.working import Job, unfinished
 
 HOST = "127.0.0.1"
 STATIC = Path(__file__).parent / "static"

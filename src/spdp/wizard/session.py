@@ -1,7 +1,7 @@
 """What answers the page: inputs become a recipe, which other modules show and run.
 
 *Enforced.* Until the command of a release has ended, what is shown depends on what was
-entered, on public facts of files (:mod:`.looking`), on public predictions and on the
+entered, on public facts of files (:mod:`.headers`), on public predictions and on the
 ledger.
 """
 
@@ -16,7 +16,14 @@ import msgspec
 from shiny import App, Inputs, Outputs, Session, reactive, render, ui
 
 from spdp.options import OnInvalid
-from spdp.wizard.counting import (
+from spdp.wizard.entries import instrument_of, number, text, unchosen, unfilled
+from spdp.wizard.headers import Seen
+from spdp.wizard.instruments import KINDS
+from spdp.wizard.jobs import Job
+from spdp.wizard.markup import Asked, news
+from spdp.wizard.navigation import always_open, destination, done, sentence
+from spdp.wizard.page import STEPS, page
+from spdp.wizard.persons import (
     label,
     likely,
     may_be_table,
@@ -25,18 +32,11 @@ from spdp.wizard.counting import (
     warning,
     whole,
 )
-from spdp.wizard.entries import instrument_of, number, text, unchosen, unfilled
-from spdp.wizard.framing import Asked, news
-from spdp.wizard.instruments import KINDS
-from spdp.wizard.looking import Seen
-from spdp.wizard.moving import always_open, destination, done, sentence
-from spdp.wizard.page import STEPS, page
 from spdp.wizard.predicting import predictions
 from spdp.wizard.recipe import Recipe, Step, Wanted, Whose
-from spdp.wizard.rehearsing import rehearsals
+from spdp.wizard.rehearsal_step import rehearsals
 from spdp.wizard.releasing import ledgers, releases
 from spdp.wizard.words import classified, domain_in_words
-from spdp.wizard.working import Job
 
 STATIC = Path(__file__).parent / "static"
 
@@ -144,7 +144,7 @@ class Answers:
 
         @reactive.calc
         async def seen() -> Any:
-            from spdp.wizard.looking import look
+            from spdp.wizard.headers import look
 
             asks = ("files", "whose", "groups_column", "key", "order", "mask", "entries")
             made = entered()

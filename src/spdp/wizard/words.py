@@ -16,8 +16,8 @@ from spdp.release.declaration import MATRICES, MATRIX
 from spdp.release.summary import cautions
 from spdp.statistics import find
 from spdp.wizard.accuracy import TERMS, distance_for, in_term
-from spdp.wizard.bounding import predicted
 from spdp.wizard.forecast import LEAST, MOST, Forecast, forecast_of
+from spdp.wizard.guarantee import predicted
 from spdp.wizard.instruments import Instrument
 from spdp.wizard.picture import curve
 from spdp.wizard.recipe import Recipe

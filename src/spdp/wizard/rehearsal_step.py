@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from shiny import reactive, render, ui
 
-from spdp.wizard.framing import framed, progress, unbroken, window
-from spdp.wizard.polling import look_again
+from spdp.wizard.jobs import Job
+from spdp.wizard.markup import framed, progress, unbroken, window
+from spdp.wizard.messages import on_the_page
 from spdp.wizard.recipe import Recipe
-from spdp.wizard.spelling import on_the_page
-from spdp.wizard.working import Job
+from spdp.wizard.refresh import look_again
 
 if TYPE_CHECKING:
     from spdp.wizard.session import Answers
@@ -46,7 +46,7 @@ class Rehearsal:
         await asyncio.to_thread(plan.write_text, self.recipe.yaml(), "utf-8")
         await self.job.run()
         if (target / "report.html").is_file():
-            from spdp.wizard.bounding import stated
+            from spdp.wizard.guarantee import stated
             from spdp.wizard.rehearsal import said
 
             self.page = (target / "report.html").read_text("utf-8")

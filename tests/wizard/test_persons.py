@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from spdp.options import Unit
-from spdp.wizard.counting import likely, may_be_table, number_problem, rows_problem, warning
-from spdp.wizard.looking import look
+from spdp.wizard.headers import look
+from spdp.wizard.persons import likely, may_be_table, number_problem, rows_problem, warning
 from spdp.wizard.recipe import Recipe, Whose
 from spdp.wizard.words import facts
 

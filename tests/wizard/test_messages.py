@@ -4,8 +4,8 @@ import pytest
 
 from spdp.errors import DataError, ParameterError, Uninformative
 from spdp.wizard.instruments import Connectomes, Signals
+from spdp.wizard.messages import on_the_page
 from spdp.wizard.recipe import explained
-from spdp.wizard.spelling import on_the_page
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 from spdp.options import Unit, counted
 from spdp.wizard.folder import SUFFIXES
-from spdp.wizard.looking import Seen
+from spdp.wizard.headers import Seen
 from spdp.wizard.recipe import WHOSE, Recipe, Whose
 
 PERSONS = ("subject", "participant", "person", "patient", "id", "sub")

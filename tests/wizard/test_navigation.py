@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("shiny", reason="the extra wizard is not installed")
 
-from spdp.wizard.framing import Asked, ended, news, page_again
-from spdp.wizard.moving import always_open, destination, done, is_released, sentence
+from spdp.wizard.jobs import Job
+from spdp.wizard.markup import Asked, ended, news, page_again
+from spdp.wizard.navigation import always_open, destination, done, is_released, sentence
 from spdp.wizard.page import STEPS
 from spdp.wizard.recipe import Recipe
-from spdp.wizard.working import Job
 
 RECIPE = Recipe(files=("x.npy",), ledger="study.ledger", epsilon=0.5, output="published")
 

@@ -5,7 +5,7 @@ import pytest
 
 from spdp.data.formats import SUFFIXES
 from spdp.wizard import folder
-from spdp.wizard.looking import look
+from spdp.wizard.headers import look
 from spdp.wizard.recipe import Recipe, Whose
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from shiny import Session, ui
 
+from spdp.wizard.jobs import Job
+from spdp.wizard.messages import on_the_page
 from spdp.wizard.recipe import Recipe
-from spdp.wizard.spelling import on_the_page
-from spdp.wizard.working import Job
 
 UNBROKEN = re.compile(r"((?:[εδ] = )?[0-9.]+e-[0-9]+|[0-9.]+ %|--[a-z][a-z-]*)")
 DATA_ERROR = 3  # exit code of errors that may describe records

@@ -11,9 +11,9 @@ from spdp import Ledger, Release
 from spdp.datasets import synthetic_spd
 from spdp.wizard.bundle import bundle
 from spdp.wizard.instruments import Other
+from spdp.wizard.jobs import Job
 from spdp.wizard.recipe import Recipe
 from spdp.wizard.rehearsal import NUMBERS, rehearse, synthetic
-from spdp.wizard.working import Job
 from spdp.wizard.writing import asked, command
 
 RECIPE = Recipe(
@@ -55,8 +55,8 @@ def test_a_command_that_succeeds_and_its_bundle(here):
 
 def test_a_job_is_held_until_it_ends(here):
     """Closing the page must not end a release that was paid for."""
+    from spdp.wizard.jobs import unfinished
     from spdp.wizard.server import charged
-    from spdp.wizard.working import unfinished
 
     job = Job(["--version"], here)
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping
 
+from spdp.wizard.jobs import Job
 from spdp.wizard.recipe import Recipe
-from spdp.wizard.working import Job
 
 ORDER = (
     *("records", "instrument", "statistic", "privacy"),

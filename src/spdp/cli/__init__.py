@@ -20,18 +20,18 @@ __all__ = ["app", "main"]
 
 # Where each command is, and its help until it is loaded.
 COMMANDS = {
-    "start": ("start:start", "Ask questions, and write the one command that makes your release."),
+    "start": ("start:start", "Ask questions, and write the command for your release."),
     "mean": ("statistics:mean", "Release the private Fréchet mean of the matrices in files."),
     "plan": ("plan:plan", "Show how accurate a release would be; no data is needed."),
     "wizard": (
         "wizard:wizard",
-        "Open a local page that leads to a release; no programming is needed.",
+        "Open a local page that leads to a release.",
     ),
     "run": ("wizard:run", "Make the release that a plan of spdp wizard asks for."),
     "reference": ("data:reference", "Summarise public data, for --reference."),
     "sum": ("sums:sum_", "Add up a site's records exactly, for a trusted curator."),
     "merge": ("sums:merge", "Merge sum files and release the mean of all their records."),
-    "bids": ("bids:bids", "Release a statistic of a BIDS dataset's participants, as a BIDS App."),
+    "bids": ("bids:bids", "Release a statistic of a BIDS dataset (a BIDS App)."),
     "study": ("study:app", "Coordinate a study over sites that show nobody their sums."),
     "site": ("site:app", "Take part in a study over sites with your own data and ledger."),
     "verify": ("verify:verify", "Check that a release was not edited, and recompute its numbers."),
@@ -54,7 +54,8 @@ Four steps:
   4. spdp verify          was it edited? do its numbers agree?
 
 \b
-spdp start asks questions and writes the command; spdp help COMMAND explains one.
+spdp wizard leads through all of them on a local page, without programming. spdp start
+asks questions and writes the command; spdp help COMMAND explains one.
 Documentation: the folder docs of the source, from docs/index.md on.
 """
 

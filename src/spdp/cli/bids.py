@@ -115,7 +115,7 @@ def _bids() -> Any:
     return expanded(call)
 
 
-HELP = """Release a statistic of a BIDS dataset's participants, as a BIDS App.
+HELP = """Release a statistic of a BIDS dataset (a BIDS App).
 
 Reads diffusion tensor maps (model-tensor, suffix dwimap) or connectivity matrices (suffix relmat,
 a draft) of the dataset or of its derivatives. Each participant is one person, with all sessions

@@ -40,7 +40,7 @@ COLUMNS = {
 
 
 def start() -> None:
-    """Ask questions, and write the one command that makes your release."""
+    """Ask questions, and write the command for your release."""
     say("No file is opened before the command runs. An answer in [brackets] is taken by Enter.")
     whose = _choose("Whose records are they?", WHOSE)
     where = {name: typer.prompt(text) for name, text in WHERE.get(whose, {}).items()}

@@ -22,7 +22,7 @@ def wizard(
     port: int = PORT,
     no_browser: bool = NO_BROWSER,
 ) -> None:
-    """Open a local page that leads to a release; no programming is needed."""
+    """Open a local page that leads to a release."""
     from spdp.wizard.server import serve
 
     recipe = Recipe() if plan is None else Recipe.load(plan)

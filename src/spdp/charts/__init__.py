@@ -44,7 +44,8 @@ def chart_of(
         raise ParameterError(
             f"{named('metric', metric)} is curved, and this needs a flat metric: pass "
             f"{named('metric', LOGEUCLID.name)}, and to see records as {metric!r} does near a "
-            f"public or released matrix, pass that matrix as {named('reference_point')}"
+            f"public or released matrix, pass that matrix as {named('reference_point')}, with a "
+            "domain for whitened records"
         )
     if reference_point is not None:
         if metric not in SEEN_FROM:

@@ -120,11 +120,13 @@ def _confirmed(name: str, words: str) -> bool:
 
 
 def _show(study: Study, me: str) -> None:
-    terms, table = study.terms, Table("site", "records", "words", title_justify="left")
+    terms, table = study.terms, Table("site", "records", title_justify="left")
     for card in study.cards:
         own = " (this site)" if card.name == me else ""
-        table.add_row(f"{card.name}{own}", f"{card.n:,}", printable(words_of(card.identity)))
+        table.add_row(f"{card.name}{own}", f"{card.n:,}")
     console().print(table)
+    for card in study.cards:  # not in the table, which would cut them off
+        say(f"{card.name}: {printable(words_of(card.identity))}")
     domain = ", ".join(f"{name} {value}" for name, value in terms.space.domain.describe().items())
     say(f"{terms.statistic}, {terms.method}, {terms.metric}, {terms.k}×{terms.k}, {domain}")
     say(f"study {study.digest.hex()}")

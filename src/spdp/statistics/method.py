@@ -35,7 +35,7 @@ BETTER = 0.5  # squared error of Laplace over Gaussian noise from which it is fa
 # where the records' shape, which it finds, counts more than noise does: Laplace noise
 # errs a tenth less there on average, but at worst 3.5 times as much. Chosen on shapes
 # that benchmarks/utility/small.py names, and on DTI.
-GAUSSIAN_FROM, SHAPE_FROM = 20.0, 5000.0
+GAUSSIAN_FROM, SHAPE_FROM = 15.0, 5000.0
 GAUSSIAN_TO = ((0.36, 60.0), (0.43, 140.0), (BETTER, inf))
 
 
@@ -236,8 +236,9 @@ class Rule:
             if self.once or self.shot.adjacency is Adjacency.REPLACE_ONE:
                 return one_shot, "the number of records is not known before they are read"
             return adaptive, "the number of records is private, and counted first"
-        about = f"a search with {noise.capitalize()} noise errs least"
-        return adaptive, f"{about} at a resolution n·ε/√(d(d + 1)) of {self.resolution(n):.3g}"
+        resolution = f"a resolution n·ε/√(d(d + 1)) of {self.resolution(n):.3g}"
+        about = f"at {resolution} a search with {noise.capitalize()} noise errs least on average"
+        return adaptive, f"{about} over many kinds of data"
 
     def from_reference(self, n: int, reference: Reference) -> Method:
         """The spread of a public reference predicts the error of the search."""

@@ -193,7 +193,11 @@ def test_the_bound_that_will_be_guaranteed_stands_beside_the_wish(recipe):
     found = forecast_of(recipe).predict(recipe.n, 1.0, 1e-6)
     assert found.bound > found.error
     text = " ".join(note.text for note in Outlook.of(recipe).verdict(recipe, 1.0))
-    for part in ("The wish is what the error typically is", "whatever the records are", "larger"):
+    for part in (
+        "The prediction is what the error typically is",
+        "whatever the records are",
+        "larger",
+    ):
         assert part in text
     assert f"{found.bound / found.error:.2g} times" in text
     assert "each eigenvalue within a factor" in text

@@ -49,7 +49,7 @@ def unfilled(name: str, value_of: Callable[[str], Any]) -> str | None:
 def unchosen(mode: str, value_of: Callable[[str], Any]) -> str | None:
     """The first number of the step on privacy that was left empty."""
     first = ("Within", "within") if mode == "accuracy" else ("Privacy loss ε", "epsilon")
-    asked = [first, ("δ, the chance that ε does not hold", "delta")]
+    asked = [first, ("δ, what ε may fall short by", "delta")]
     return next((_empty(label) for label, field in asked if value_of(field) is None), None)
 
 

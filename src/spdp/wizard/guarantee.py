@@ -23,7 +23,7 @@ from spdp.wizard.recipe import Recipe
 
 LARGEST = 50.0  # a distance beyond which no factor of eigenvalues says anything
 DIFFERENCE = (
-    "The wish is what the error typically is; the bound is what is guaranteed, with 95 % "
+    "The prediction is what the error typically is; the bound is what is guaranteed, with 95 % "
     "probability, whatever the records are"
 )
 

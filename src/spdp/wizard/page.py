@@ -343,7 +343,7 @@ def _privacy(recipe: Recipe) -> list[Any]:
             id="predictions",
         ),
         ui.div(
-            ui.input_numeric("delta", "δ, the chance that ε does not hold", recipe.delta, min=0),
+            ui.input_numeric("delta", "δ, what ε may fall short by", recipe.delta, min=0),
             _select("spread", "How different are the records?", SPREADS, recipe.spread),
             class_="row",
         ),

@@ -6,6 +6,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
 import spdp
@@ -119,3 +120,12 @@ def test_every_public_name_has_an_example():
 def test_dir_shows_what_is_offered():
     assert set(spdp.__all__) <= set(dir(spdp))
     assert not {"Any", "import_module"} & set(dir(spdp))
+
+
+def test_domains_are_found_in_their_room_too():
+    import spdp.domain
+
+    for name in spdp.domain.__all__:
+        assert getattr(spdp.domain, name) is getattr(spdp, name)
+    with pytest.raises(AttributeError, match=r"spdp\.domain.*Bell"):
+        spdp.domain.Bell  # noqa: B018

@@ -98,11 +98,6 @@ class Layout:
         """(start, stop) of pieces of about so many blocks each, in whole units."""
         rows = blocks * rows_per_block(self.k, self.dtype.itemsize)
         step = max(1, rows // self.unit) * self.unit
-        if self.n > MOST_PIECES * step:
-            raise DataError(
-                f"{self.file}: its header says {self.n} matrices {self.k}×{self.k}, more than "
-                "are read from one file; it may be damaged"
-            )
         return ((start, min(start + step, self.n)) for start in range(0, self.n, step))
 
 
@@ -146,6 +141,11 @@ def source(form: Format, file: Path, options: Options) -> Source:
         layout = form.open(file, options)
     # A worker may run in another directory.
     layout = replace(layout, file=file.absolute())
+    if layout.n > MOST_PIECES * BLOCKS_PER_CHUNK * rows_per_block(layout.k, layout.dtype.itemsize):
+        raise DataError(
+            f"{file}: its header says {layout.n} matrices {layout.k}×{layout.k}, more than are "
+            "read from one file; it may be damaged"
+        )
     stream, advise = form.stream, form.advise
     pieces = None if form.rows is None else list(layout.pieces(BLOCKS_PER_CHUNK))
     return Source(

@@ -3,8 +3,18 @@ import json
 import msgspec
 import numpy as np
 import pytest
+from scipy import special
 
-from spdp.error.laws import Chi2, GammaSquare, StretchedLaplace, law_of, weighted_chi2
+from spdp.error.laws import (
+    ACCURACY,
+    Chi2,
+    GammaSquare,
+    StretchedLaplace,
+    WeightedSum,
+    law_of,
+    weighted_chi2,
+    weighted_tails,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,3 +43,44 @@ def test_weighted_law_reduces_to_chi2():
     assert weighted_chi2(np.full(4, 0.5)) == Chi2(4, 0.5)
     nearly = weighted_chi2(np.array([0.5, 0.5, 0.5, 0.5 * (1 + 1e-6)])).distribution()
     assert nearly.ppf(0.9) == pytest.approx(Chi2(4, 0.5).distribution().ppf(0.9), rel=1e-4)
+
+
+def pairs_beyond(rates, x):
+    """P(Σ v_i (Z_i² + Z_i'²) > x): exponential laws of rates 1/2v_i, added up."""
+    total = np.zeros_like(x)
+    for i, rate in enumerate(rates):
+        others = np.delete(rates, i)
+        total += np.prod(others / (others - rate)) * np.exp(-rate * x)
+    return total
+
+
+@pytest.mark.parametrize(
+    "pairs", [[1.0], [1.0, 1e-4], [1.0, 0.9], [1.0, 0.6, 0.02], [1.0, 0.5, 0.25, 1e-3]]
+)
+def test_weighted_sums_of_pairs_have_a_closed_form(pairs):
+    rates, weights = 0.5 / np.array(pairs), np.repeat(pairs, 2)
+    law, mean = WeightedSum(weights), weights.sum()
+    x = mean * np.concatenate([np.geomspace(1e-8, 1.0, 20), np.linspace(1.0, 12.0, 20)])
+    below = law.below(x)
+    np.testing.assert_allclose(1.0 - below, pairs_beyond(rates, x), rtol=0, atol=ACCURACY)
+    assert np.abs(1.0 - below - pairs_beyond(1.001 * rates, x)).max() > 1e5 * ACCURACY
+    squares = 3.0 * mean * np.linspace(0.3, 4.0, 80)
+    tails, exact = weighted_tails(3.0 * weights, squares), pairs_beyond(rates / 3.0, squares)
+    assert (tails > exact).all()  # rounded up
+    np.testing.assert_allclose(tails, exact, rtol=0, atol=3 * ACCURACY)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 50, 465, 20_000])
+def test_equal_weights_are_chi2(d):
+    x = d * np.concatenate([np.geomspace(1e-8, 1.0, 9), 1.0 + np.linspace(0, 20, 9) / d**0.5])
+    law = WeightedSum(np.ones(d))
+    np.testing.assert_allclose(law.below(x), special.chdtr(d, x), rtol=0, atol=ACCURACY)
+
+
+def test_one_weight_among_small_ones():
+    """By quadrature over the small part: the case in which transforms fall slowest."""
+    small = 0.01
+    law, x = WeightedSum(np.array([1.0, small, small])), np.linspace(1.0, 20.0, 30)
+    nodes, mass = np.polynomial.laguerre.laggauss(60)  # small·(Z² + Z'²) is exponential
+    beyond = special.chdtrc(1, np.maximum(x[:, None] - 2 * small * nodes, 0.0)) @ mass
+    np.testing.assert_allclose(1.0 - law.below(x), beyond, rtol=0, atol=ACCURACY)

@@ -115,10 +115,11 @@ COUNTED_SHARES = tuple(SURE_SHARE * share for share in SHARES)
 UPPER = 2.0  # standard deviations by which a bias is taken to be larger than measured
 LARGEST = 1e300  # where nothing is known to limit the distance
 GRID = np.geomspace(1.0, 1e-6, 100)  # of 1 − 2t·max w in Chernoff's bound
-# Points of a tabulated law, its least tail, and the accuracy of that tail.
-TABLE, SMALLEST_TABULATED, ACCURACY = 80, 1e-6, 0.01
-# Shares of the risk that the noise may take, the rest being the bias's.
-SPLITS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
+# Points of a tabulated law, and its least tail.
+TABLE, SMALLEST_TABULATED = 80, 1e-6
+# Shares of the risk that the noise may take, the rest being the bias's; and all of it.
+SPLITS = np.array((0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9))
+WHOLE_OR_SPLIT = np.append(1.0, SPLITS)
 
 
 @lru_cache(maxsize=256)
@@ -270,24 +271,29 @@ class Bound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"confidence must be at most {SUREST} where the number of records, or of a "
                 f"class, is noisy, got {confidence!r}: the bound is not known to hold beyond"
             )
-        risk, splits = self.risk_share * (1.0 - confidence), np.array(SPLITS)
-        risks = risk * np.append(1.0, splits)
-        noise = noise_quantiles(self.noise, risks)
-        error = noise if self.shrinkage is None else self.shrinkage.quantiles(risks)
-        reach, bias = float(error[0]), 0.0
-        if self.clipping_bias_sd > 0:  # a bias is never negative: no less than noise alone
-            rest = self.clipping_bias_sd * _upper(self.bias_law, risk * (1.0 - splits))
-            split = int(np.argmin(noise[1:] + rest))  # not by the length that was observed
-            bias = float(rest[split]) + self.clipping_bias
-            reach = max(reach, float(error[1 + split]) + bias)
-        whole = reach + self.shift + self.rounding
-        if self.curvature is not None:
-            whole = self.curvature.bound(whole, bias)
-        return min(whole, self.max_distance)
+        return _reach(self, confidence)
 
     def stated(self) -> dict[str, float]:
         """The bounds that certificates state, by level."""
         return {name: self.at(level) for name, level in laws.STATED.items()}
+
+
+@lru_cache(maxsize=64)  # a release asks several times
+def _reach(bound: Bound, confidence: float) -> float:
+    risk = bound.risk_share * (1.0 - confidence)
+    risks = risk * WHOLE_OR_SPLIT
+    noise = noise_quantiles(bound.noise, risks)
+    error = noise if bound.shrinkage is None else bound.shrinkage.quantiles(risks)
+    reach, bias = float(error[0]), 0.0
+    if bound.clipping_bias_sd > 0:  # a bias is never negative: no less than noise alone
+        rest = bound.clipping_bias_sd * _upper(bound.bias_law, risk)
+        split = int(np.argmin(noise[1:] + rest))  # not by the length that was observed
+        bias = float(rest[split]) + bound.clipping_bias
+        reach = max(reach, float(error[1 + split]) + bias)
+    whole = reach + bound.shift + bound.rounding
+    if bound.curvature is not None:
+        whole = bound.curvature.bound(whole, bias)
+    return min(whole, bound.max_distance)
 
 
 def is_laplace(law: AnyLaw) -> bool:
@@ -300,8 +306,10 @@ def rounding(d: int, step: float) -> float:
     return 2.0 * sqrt(d) * step
 
 
-def _upper(law: str, risks: Array) -> Array:
-    """Standard deviations that noise exceeds with these probabilities, below 1/2."""
+@lru_cache(maxsize=64)  # risks are of a few public kinds
+def _upper(law: str, risk: float) -> Array:
+    """Standard deviations that noise exceeds with what SPLITS leave of a risk."""
+    risks = risk * (1.0 - SPLITS)
     if law == "laplace":
         return np.asarray(-np.log(2.0 * risks) / sqrt(2.0))
     return np.asarray(special.ndtri(1.0 - risks))
@@ -311,9 +319,9 @@ def noise_quantiles(law: AnyLaw, risks: Array) -> Array:
     """Distances that ‖N‖ exceeds with probability at most ``risks``.
 
     Quantiles; where variances differ, the next larger point of a grid on which the law
-    was tabulated, or Chernoff's bound for risks below its accuracy.
+    was tabulated, or Chernoff's bound for risks below its least tail.
     """
-    return _quantiles(law, tuple(risks))
+    return _quantiles(law, tuple(risks.tolist()))
 
 
 @lru_cache(maxsize=64)  # bounds of one release share their law and levels
@@ -337,7 +345,7 @@ def _table(weights: tuple[float, ...]) -> tuple[Array, Array]:
     """Points of ‖N‖², from its mean on, and the probability beyond each."""
     w = np.asarray(weights)
     squares = np.linspace(w.sum(), _chernoff(w, SMALLEST_TABULATED), TABLE)
-    tails = laws.weighted_tails(w, squares, ACCURACY * SMALLEST_TABULATED)
+    tails = laws.weighted_tails(w, squares)
     return squares, np.minimum.accumulate(tails)
 
 

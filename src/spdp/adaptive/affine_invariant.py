@@ -47,10 +47,11 @@ class MovingSearch(Search):
         store: VectorStore,
         account: Account,
         space: Space,
+        enough: float = TUNING.sharp_enough,
         tuning: Tuning = TUNING,
         moving: MovingTuning = MOVING_TUNING,
     ) -> None:
-        super().__init__(store, account, space, tuning)
+        super().__init__(store, account, space, enough, tuning)
         self.moving = moving
         self.point: Point | None = None  # None: the chart's own, from which the domain is centred
         self.rounding = 0.0  # how far float64 may have moved records that were carried

@@ -11,7 +11,7 @@ from spdp.queries.sums import Frame
 # Edges over the typical distance: fine where radii are chosen, then growing.
 EDGES = np.array([0.45, 0.55, 0.65, 0.75, 0.85, 0.95, 1.1, 1.25, 1.45, 1.7, 2.1, 2.7])
 GROWTH = 1.5
-FINER = 8  # radii considered per interval
+FINER = np.arange(8) / 8.0  # radii considered in each interval
 # Standard deviations by which a tail must stand out from noise: few near the bulk, many
 # far out, where believing in noise costs most; far outliers are the guard's task.
 CAUTION, CAUTION_SLOPE, CAUTION_LEAST, CAUTION_MOST = 1.0, 2.0, 0.5, 4.5
@@ -79,7 +79,7 @@ class Tail:
         """Radii to choose from, and a cautious share of the records beyond each."""
         caution = CAUTION + CAUTION_SLOPE * np.log(self.edges / distance)
         seen = self._falling(np.clip(caution, CAUTION_LEAST, CAUTION_MOST), m)
-        fine = np.linspace(self.edges[:-1], self.edges[1:], FINER, endpoint=False, axis=1)
+        fine = self.edges[:-1, None] + np.diff(self.edges)[:, None] * FINER
         x = np.append(fine, self.edges[-1])
         return x, np.interp(x, self.edges, seen) / m
 

@@ -85,11 +85,17 @@ class Search:
         Draws the noise and keeps Σ μᵢ² ≤ μ².
     space : Space
         Chart and public domain.
-    tuning : Tuning
+    enough : float
+        Resolution above which records are subsampled.
     """
 
     def __init__(
-        self, store: VectorStore, account: Account, space: Space, tuning: Tuning = TUNING
+        self,
+        store: VectorStore,
+        account: Account,
+        space: Space,
+        enough: float = TUNING.sharp_enough,
+        tuning: Tuning = TUNING,
     ) -> None:
         self.store, self.account, self.space, self.tuning = store, account, space, tuning
         self.budget, self.mu = account.budget, account.budget.mu or 0.0
@@ -100,7 +106,7 @@ class Search:
         self.moves = 2.0 if self.public else 1.0
         self.whole_noise = self.moves * self.budget.sd(1.0, self.d)
         self.one_in, self.m = 1, self.kept
-        self.subsample_to(tuning.sharp_enough)
+        self.subsample_to(enough)
         self.domain_center = np.asarray(space.region.center)
         self.domain_radius = float(space.region.radius)
         # step of the lattice that persons' vectors were rounded to
@@ -271,7 +277,8 @@ class Search:
         """Share of the records at the domain's edge, if it stands out from noise."""
         before, t = self.one_in, self.tuning
         most = t.edge_most if self.mu else PURE_TUNING.edge_most
-        self._subsample_one_in(self.kept // t.edge_looks if self.mu else 1)
+        if self.mu == 0 or self.m > t.edge_most_looks:  # else the subsample that is there
+            self._subsample_one_in(self.kept // t.edge_looks if self.mu else 1)
         try:
             if self.budget.sd(most, 1) * t.edge_seen <= self.m:
                 asked = self.budget.share(self.m / t.edge_factor, 1)

@@ -56,7 +56,8 @@ class LocalStore(VectorStore):
         self._kept: list[Rows] = []
         self._one_in, self._size, self._subsample = 1, 0, Subsample(task.key)
         self._places: list[NDArray[np.intp]] | None = None  # of the subsample; None: all
-        self._thin: list[Rows] | None = None
+        self._thin: Rows | None = None
+        self._thin_kernels = task.kernels  # where few rows of a device are on the host: its own
         self._moves = store.Moves()  # since records were read
         self._waiting = store.Moves()  # after those: made when all rows are asked
         _, self.n = collect(source, self._first_pass(), task.allow_none)
@@ -74,12 +75,13 @@ class LocalStore(VectorStore):
         self._thin = None  # thinned when first asked for
         self.m = sum(sizes if self._places is None else map(len, self._places))
 
-    def _looked_at(self) -> list[Rows]:
-        if self._places is None:
-            return self._moved()
+    def _thinned(self, places: list[NDArray[np.intp]]) -> Rows:
+        """The subsample's rows, after all moves."""
         if self._thin is None:
-            thin = store.thinned(self._kept, self._places)
-            self._thin = [self._waiting.apply(thin, self._task.kernels)]
+            rows, self._thin_kernels = store.at_hand(
+                store.thinned(self._kept, places), self._task.kernels
+            )
+            self._thin = self._waiting.apply(rows, self._thin_kernels)
         return self._thin
 
     def _moved(self) -> list[Rows]:
@@ -93,14 +95,14 @@ class LocalStore(VectorStore):
 
     def rotated(self, axes: Array) -> VectorStore:
         self._waiting.rotate(axes)
-        for i, rows in enumerate(self._thin or []):
-            self._thin[i] = store.rotate(rows, axes, self._task.kernels, reuse=True)  # type: ignore[index]
+        if self._thin is not None:
+            self._thin = store.rotate(self._thin, axes, self._thin_kernels, reuse=True)
         return self
 
     def carried(self, W: Array) -> VectorStore:
         self._waiting.carry(W)
-        for i, rows in enumerate(self._thin or []):
-            self._thin[i] = store.carry(rows, W, self._task.kernels)  # type: ignore[index]
+        if self._thin is not None:
+            self._thin = store.carry(self._thin, W, self._thin_kernels)
         return self
 
     def _first_pass(self) -> Iterator[Totals]:
@@ -129,16 +131,18 @@ class LocalStore(VectorStore):
             self._one_in *= 2
             self._size = sum(rows.Y.nbytes for rows in self._kept)
 
-    def _all(self) -> Iterable[Rows]:
-        """All rows, read again where not all were kept."""
+    def _moved_or_read(self, subsampled: bool) -> Iterable[Rows]:
+        """All rows, read again where not all were kept and all are asked."""
         kept = self._moved()
-        if self._one_in == 1:
+        if subsampled or self._one_in == 1:
             return kept
         kernels = self._task.kernels
         return (self._moves.apply(vectors.rows, kernels) for vectors in self._read())
 
     @store.quiet
     def total(self, query: Query[Any], subsampled: bool = False) -> Ints:
-        blocks = self._looked_at() if subsampled else self._all()
-        totals = [query.total(rows, self._kernels) for rows in blocks]
+        if subsampled and self._places is not None:
+            thin = self._thinned(self._places)
+            return query.total(thin, kernels_for(thin.Y, self._thin_kernels))
+        totals = [query.total(rows, self._kernels) for rows in self._moved_or_read(subsampled)]
         return totals[0] if len(totals) == 1 else np.asarray(np.sum(totals, axis=0, dtype=np.int64))

@@ -45,7 +45,7 @@ Thakurta 2022). A share is drawn for zeros and added modulo 2⁶⁴, as a share 
 saturates would be no function of the sum.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import ceil, inf, nextafter, sqrt
@@ -162,6 +162,11 @@ def _exact(price: float, power: int) -> int:
     """μ² or ε in units of 2⁻²¹⁴⁸, in which that of every double is a whole number."""
     top, bottom = price.as_integer_ratio()
     return int((top**power << SQUARE_BITS) // bottom**power)
+
+
+def root_of_squares(prices: Iterable[float]) -> float:
+    """√Σ μᵢ², rounded up."""
+    return sqrt_upward(Fraction(sum(_exact(mu, 2) for mu in prices), 1 << SQUARE_BITS))
 
 
 @lru_cache(maxsize=1024)
@@ -368,11 +373,11 @@ class Account:
             return whole, self._total
         part, trim = max(0.0, min(share, self.left)), 2.0**-53
         price = whole * (part if self._power == 1 else sqrt(part))
-        while price > 0 and _exact(price, self._power) + self._spent > self._total:
+        while (spent := self._spent + _exact(price, self._power)) > self._total and price > 0:
             price, trim = max(0.0, min(nextafter(price, 0.0), price * (1 - trim))), 2 * trim
         if self.left < NOTHING or not price > 0:
             raise ParameterError("a release tried to spend more than its budget")
-        return price, self._spent + _exact(price, self._power)
+        return price, spent
 
     def _scale(self, sensitivity: int, price: float, d: int) -> float | Fraction:
         """Scale of the noise; too small a budget is refused before payment."""

@@ -59,6 +59,7 @@ from numpy.typing import NDArray
 from spdp.error.bound import Count
 from spdp.kernels.arrays import Array, Ints
 from spdp.kernels.base import PRODUCT_NORM, RECORD_NORM, Kernels
+from spdp.kernels.vecd import upper_triangle
 from spdp.options import Adjacency
 from spdp.queries import REPLACE, WHOLE, Estimate, Query, Rows, root_upward, toward_zero
 from spdp.queries.sums import Distances, Frame, Scaled, in_units
@@ -71,14 +72,14 @@ OFF_NOISE = ON_DIAGONAL / OFF_DIAGONAL  # of an entry off the diagonal, over one
 
 def packed(C: NDArray[np.int64]) -> Ints:
     """Weighted entries (d(d+1)/2,) of a symmetric matrix (d, d) of integers."""
-    upper = C[np.triu_indices(len(C), 1)]
+    upper = C[upper_triangle(len(C))]
     return np.concatenate([ON_DIAGONAL * np.diagonal(C), OFF_DIAGONAL * upper])
 
 
 def unpacked(values: Array, d: int) -> Array:
     """Matrices (..., d, d) that weighted entries (..., d(d+1)/2) stand for."""
     C = np.zeros((*values.shape[:-1], d, d))
-    i, j = np.triu_indices(d, 1)
+    i, j = upper_triangle(d)
     C[..., i, j] = C[..., j, i] = values[..., d:] / OFF_DIAGONAL
     C[..., np.arange(d), np.arange(d)] = values[..., :d] / ON_DIAGONAL
     return C

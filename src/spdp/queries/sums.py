@@ -161,8 +161,9 @@ def in_units(share: Array, whole: int = RECORD_NORM) -> Ints:
 
     *Enforced* in integer arithmetic: floating point only says where in between.
     """
-    kept = np.clip(np.nan_to_num(share, nan=0.0), 0.0, 1.0)
-    return np.clip((kept * whole).astype(np.int64), 0, whole)
+    kept = np.fmin(np.fmax(share, 0.0), 1.0)  # of NaN and a number: the number
+    units = (kept * whole).astype(np.int64)
+    return np.asarray(np.minimum(np.maximum(units, 0), whole))
 
 
 def count_weight(d: int) -> int:
@@ -268,7 +269,7 @@ class Histogram(Scaled):
     edges: Array
 
     def __post_init__(self) -> None:
-        if not (np.diff(self.edges) >= 0).all():  # else a record might add to several
+        if not (self.edges[1:] >= self.edges[:-1]).all():  # else a record might add to several
             raise ValueError("the edges of a histogram ascend")
 
     def total(self, rows: Rows, kernels: Kernels) -> Ints:

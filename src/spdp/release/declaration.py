@@ -7,7 +7,6 @@ declared in :mod:`spdp.statistics`, which imports this package and is found by n
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -20,8 +19,8 @@ from spdp.error.informative import informative_from
 from spdp.error.laws import STATED, AnyLaw, quantiles
 from spdp.errors import DataError, NotReleased
 from spdp.options import Noise, Unit
-from spdp.privacy.account import DISTRIBUTED, NAMES, Step, share_scale
-from spdp.privacy.budget import Budget, sqrt_upward
+from spdp.privacy.account import DISTRIBUTED, NAMES, Step, root_of_squares, share_scale
+from spdp.privacy.budget import Budget
 from spdp.privacy.calibration import gaussian_epsilon, next_below
 from spdp.queries import Query
 from spdp.release.certificate import (
@@ -386,7 +385,7 @@ def mu_spent(facts: Facts) -> float | None:
         raise DataError("a step of Gaussian noise has no price")
     if len(mus) == 1:
         return float(mus[0])
-    return sqrt_upward(sum((Fraction(mu) ** 2 for mu in mus), Fraction(0)))
+    return root_of_squares(mus)
 
 
 def _trust(f: Facts, trust: Trust) -> Trust:

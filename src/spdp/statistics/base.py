@@ -147,10 +147,13 @@ class Context(NamedTuple):
         """The store of all vectors; counted first, if their number is private."""
         return counted(self.gather(), self.account)
 
-    def search(self, store: VectorStore) -> Search:
-        """A search over a store; it first counts records if their number is private."""
+    def search(self, store: VectorStore, enough: float = TUNING.sharp_enough) -> Search:
+        """A search over a store; it first counts records if their number is private.
+
+        Above a resolution that is ``enough`` it looks at a subsample.
+        """
         kind = Search if self.space.chart.flat else MovingSearch
-        return kind(counted(store, self.account), self.account, self.space)
+        return kind(counted(store, self.account), self.account, self.space, enough)
 
 
 @dataclass(eq=False)

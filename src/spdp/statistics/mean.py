@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from spdp import options as choices
-from spdp.adaptive import MeanSearch, PureMeanSearch, TwoMeans, steps
+from spdp.adaptive import TUNING, MeanSearch, PureMeanSearch, TwoMeans, steps
 from spdp.adaptive.mean import clipped_bound, last_reach
 from spdp.adaptive.pure import check_pure_budget
 from spdp.adaptive.search import sure_of
@@ -194,12 +194,15 @@ class Mean(base.Statistic):
 
     def search(self, context: Context) -> Outcome:
         """Find where the records are, then take their mean there."""
-        search = context.search(context.gather())
+        store = context.gather()
         if context.settled.two_step:
+            search = context.search(store)
             found = TwoMeans(search).run()
         elif context.account.budget.mu is None:
+            search = context.search(store)
             found = PureMeanSearch(search).run()
         else:
+            search = context.search(store, TUNING.clear_enough)
             found = MeanSearch(search, self.reference).run()
         return Outcome(search.n, {"mean": found.y}, bound=found.bound, within=found.within)
 

@@ -70,7 +70,10 @@ class LogCholesky(Chart):
 
     def matrices(self, v: Array) -> Array:
         """LLᵀ, positive definite in float64 whatever v is."""
-        return square(factor_of(self.representable(v)))
+        return self.of_representable(self.representable(v))
+
+    def of_representable(self, v: Array) -> Array:
+        return square(factor_of(v))
 
     def bounded(self, low: float, high: float, k: int) -> Region:
         r"""The ball around √(low·high)·I of squared radius

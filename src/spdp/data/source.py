@@ -61,6 +61,7 @@ def _as_stated(chunk: Any, rows: float, shape: Shape, dtype: np.dtype[Any], name
 
 
 BLOCK_BYTES = 16 << 20
+SHARED, SHARED_BYTES = 48, 64 << 20  # records of a block, if it is no larger than that
 DEVICE_BYTES = 8 << 30  # of a block on a device, where each block costs a launch
 LARGEST_RECORD = 1 << 26  # entries of a record: half a GiB of float64
 Read = Callable[[], Iterator[Any]]
@@ -151,8 +152,14 @@ class Source:
 def rows_per_block(
     k: int, itemsize: int = 8, parts: int | None = None, size: int | None = None
 ) -> int:
-    """Records in a block of about ``size`` bytes, ``BLOCK_BYTES`` by default."""
-    return max(1, (size or BLOCK_BYTES) // (itemsize * k * k * (parts or 1)))
+    """Records in a block of about ``size`` bytes, ``BLOCK_BYTES`` by default.
+
+    Of large records there are more in a block than that says, so that threads share
+    them evenly.
+    """
+    record = itemsize * k * k * (parts or 1)
+    shared = min(SHARED, SHARED_BYTES // record) if size is None else 1
+    return max(1, (size or BLOCK_BYTES) // record, shared)
 
 
 def _of_shape(read: Read, shape: Shape, n: int | None, name: str, **options: Any) -> Source:

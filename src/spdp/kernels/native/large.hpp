@@ -40,16 +40,18 @@ inline int padded(int n) { return (n + LANES - 1) / LANES * LANES; }
 
 struct Large final : Worker {
     static constexpr int ROWS = LANES < 4 ? LANES : 4;   // rows that share the loads of a pass
-    static constexpr int SWEEPS = 24;                    // whose rotations are applied together
-    static constexpr int WIDE = 4;                       // vectors of a row that a rotation moves at once
+    static constexpr int SWEEPS = 24;                    // whose rotations wait for each other
+    static constexpr int TOGETHER = LANES < 8 ? 2 : 3;   // of them that pass over the rows at once
+    static constexpr int BAND = LANES < 8 ? 4 : 5;       // vectors of a row that a rotation moves at once
+    static constexpr int WIDE = 4;                       // vectors of a tile of the result
     using Shifts = Pack<8 / LANES>;                      // eight shifts, or poles, side by side
 
     const int k, kp, dim;
     std::unique_ptr<double[], Free> memory;
-    double *A, *F, *d, *e, *h, *u, *w, *p, *v, *values, *y, *acc, *cosines, *sines;
+    double *A, *F, *d, *e, *h, *u, *w, *p, *v, *values, *y, *acc, *tangents, *sines;
     std::unique_ptr<Shifts[], Free> resolvents;
     Shifts *ratio, *diagonal;
-    std::vector<int> low, high;                          // windows of the sweeps whose rotations wait
+    std::vector<int> low, high, together;                // windows of the sweeps whose rotations wait, and how many go at once
     int64_t pending = 0;
     std::vector<int64_t> sums;
     std::unique_ptr<Solver<0, 1>> lanes;                 // for the long way, or null
@@ -64,7 +66,7 @@ struct Large final : Worker {
         const auto take = [&next](size_t count) { return (next += count) - count; };
         A = take(square), F = take(square);
         d = take(kp), e = take(kp), h = take(kp), u = take(kp), w = take(kp), p = take(kp), v = take(kp), values = take(kp);
-        y = take(flat), acc = take(flat), cosines = take(rotations), sines = take(rotations);
+        y = take(flat), acc = take(flat), tangents = take(rotations), sines = take(rotations);
         resolvents = buffer<Shifts>(2 * size_t(kp) * (MAX_POLES / 8));
         ratio = resolvents.get();
         diagonal = ratio + size_t(kp) * (MAX_POLES / 8);
@@ -352,8 +354,12 @@ struct Large final : Worker {
     }
 
     // --- the long way: eigenvectors in the rows of F, eigenvalues in d ---------------------------------------------------
-    // F = Q', row by row: a row takes all reflectors while it is in the nearest cache.
+    // F = Q', row by row: a row takes all reflectors, two at a time, while it is in the nearest cache.
     __attribute__((noinline)) void form_vectors() {
+        double* product = w;  // of a reflector and the next
+        for (int i = 0; i < k; ++i) std::fill(A + size_t(i) * kp + (i < 2 ? 0 : i), A + size_t(i) * kp + std::min(kp, padded(i + 2)), 0.0);
+        for (int i = 0; i + 1 < k; ++i) product[i] = dot(A + size_t(i) * kp, A + size_t(i + 1) * kp, padded(i + 1));
+        h[0] = h[1] = 0.0;
         for (int row = 0; row < kp; row += ROWS) {
             double* f[ROWS];
             for (int r = 0; r < ROWS; ++r) {
@@ -361,48 +367,119 @@ struct Large final : Worker {
                 std::fill(f[r], f[r] + kp, 0.0);
                 f[r][row + r] = 1.0;
             }
-            for (int i = std::max(2, row + 1); i < k; ++i) {
-                const double* a = A + size_t(i) * kp;
-                const int whole = i / LANES * LANES;
-                Vec sum[ROWS] = {};
-                double coefficient[ROWS];
-                for (int l = 0; l < whole; l += LANES)
-                    for (int r = 0; r < ROWS; ++r) sum[r] += at(f[r] + l) * at(a + l);
-                for (int r = 0; r < ROWS; ++r) {
-                    coefficient[r] = total(sum[r]);
-                    for (int l = whole; l < i; ++l) coefficient[r] += f[r][l] * a[l];
-                    coefficient[r] = row + r < i ? coefficient[r] * h[i] : 0.0;
-                }
-                for (int l = 0; l < whole; l += LANES)
-                    for (int r = 0; r < ROWS; ++r) put(f[r] + l, at(f[r] + l) - coefficient[r] * at(a + l));
-                for (int l = whole; l < i; ++l)
-                    for (int r = 0; r < ROWS; ++r) f[r][l] -= coefficient[r] * a[l];
-            }
+            int i = row + 1;  // those before do nothing here, and one of them may fill the pair
+            for (i -= (k - i) & 1; i < k; i += 2) reflect(f, i, product[i]);
         }
     }
-    // The rotations that wait, for WIDE vectors of each row at a time: these stay in the second-level cache.
+    // Rows times (I - a a' h) of reflectors i and i + 1.
+    INLINE void reflect(double* const (&f)[ROWS], int i, double product) {
+        const double *a = A + size_t(i) * kp, *b = a + kp;
+        const int width = padded(i + 1);
+        Vec on_a[ROWS] = {}, on_b[ROWS] = {};
+        for (int l = 0; l < width; l += LANES)
+            for (int r = 0; r < ROWS; ++r) {
+                const Vec x = at(f[r] + l);
+                on_a[r] += x * at(a + l);
+                on_b[r] += x * at(b + l);
+            }
+        double first[ROWS], second[ROWS];
+        for (int r = 0; r < ROWS; ++r) {
+            first[r] = total(on_a[r]) * h[i];
+            second[r] = (total(on_b[r]) - first[r] * product) * h[i + 1];
+        }
+        for (int l = 0; l < width; l += LANES)
+            for (int r = 0; r < ROWS; ++r) put(f[r] + l, at(f[r] + l) - first[r] * at(a + l) - second[r] * at(b + l));
+    }
+    // The rotations that wait, for a band of columns at a time, which stays in the second-level cache; some sweeps share the
+    // way from there. A rotation is three shears, by the sine and the tangent of half the angle: a fused operation less than
+    // four products.
+    template <int R> static INLINE void turn(Vec (&carry)[R], Vec (&z)[R], double t, double s) {  // z becomes what is done
+        for (int r = 0; r < R; ++r) {
+            const Vec sheared = carry[r] + t * z[r];
+            carry[r] = z[r] - s * sheared;
+            z[r] = sheared + t * carry[r];
+        }
+    }
+    template <int R> static INLINE void read(Vec (&to)[R], const double* from) {
+        for (int r = 0; r < R; ++r) to[r] = at(from + r * LANES);
+    }
+    template <int R> static INLINE void write(const Vec (&from)[R], double* to) {
+        for (int r = 0; r < R; ++r) put(to + r * LANES, from[r]);
+    }
+    // S sweeps of one window, each a row behind the one before: a row is read and written once for all of them.
+    template <int R, int S> INLINE void sweep_rows(int column, size_t sweep) {
+        const int from = low[sweep], to = high[sweep];
+        const double *t = tangents + sweep * kp, *s = sines + sweep * kp;
+        double* f = F + size_t(to) * kp + column;  // row i + S, once they all move
+        Vec carry[S][R], z[R];
+        read(carry[0], f);
+        for (int done = 0; done < S; ++done) {
+            const int i = to - 1 - done;
+            read(z, f - (done + 1) * kp);
+            for (int q = 0; q <= done; ++q) turn(carry[q], z, t[q * kp + i + q], s[q * kp + i + q]);
+            if (done + 1 < S)
+                for (int r = 0; r < R; ++r) carry[done + 1][r] = z[r];
+        }
+        write(z, f);
+        for (int i = to - 1 - S; i >= from; --i) {
+            read(z, f - (S + 1) * kp);
+            for (int q = 0; q < S; ++q) turn(carry[q], z, t[q * kp + i + q], s[q * kp + i + q]);
+            write(z, f -= kp);
+        }
+        for (int first = 1; first < S; ++first) {
+            for (int q = first; q < S; ++q) turn(carry[q], carry[first - 1], t[q * kp + from + q - first], s[q * kp + from + q - first]);
+            write(carry[first - 1], f -= kp);
+        }
+        write(carry[S - 1], f - kp);
+    }
     template <int R> INLINE void rotate(int column) {
-        for (size_t sweep = 0; sweep < low.size(); ++sweep) {
-            const double *c = cosines + sweep * kp, *s = sines + sweep * kp;
-            Vec carry[R];
-            double* f = F + size_t(high[sweep]) * kp + column;
-            for (int r = 0; r < R; ++r) carry[r] = at(f + r * LANES);
-            for (int i = high[sweep] - 1; i >= low[sweep]; --i) {
-                double* below = f;
-                f -= kp;
-                for (int r = 0; r < R; ++r) {
-                    const Vec z = at(f + r * LANES);
-                    put(below + r * LANES, s[i] * z + c[i] * carry[r]);
-                    carry[r] = c[i] * z - s[i] * carry[r];
-                }
+        for (size_t sweep = 0; sweep < low.size(); sweep += together[sweep])
+            if (together[sweep] == TOGETHER)
+                sweep_rows<R, TOGETHER>(column, sweep);
+            else
+                sweep_rows<R, 1>(column, sweep);
+    }
+    // Gives sweeps with nearly the same windows the same one, with rotations by nothing.
+    void group_sweeps() {
+        together.assign(low.size(), 1);
+        for (size_t first = 0; first + TOGETHER <= low.size();) {
+            const size_t last = first + TOGETHER;
+            int from = k, to = 0, own = 0;
+            for (size_t each = first; each < last; ++each) {
+                from = std::min(from, low[each]), to = std::max(to, high[each]);
+                own += high[each] - low[each];
             }
-            for (int r = 0; r < R; ++r) put(f + r * LANES, carry[r]);
+            if (2 * TOGETHER * (to - from) > 3 * own || to - from < TOGETHER) {
+                ++first;
+                continue;
+            }
+            for (size_t each = first; each < last; ++each) {
+                for (double* angles : {tangents + each * kp, sines + each * kp}) {
+                    std::fill(angles + from, angles + low[each], 0.0);
+                    std::fill(angles + high[each], angles + to, 0.0);
+                }
+                low[each] = from, high[each] = to;
+            }
+            together[first] = TOGETHER;
+            first = last;
         }
     }
+    // Bands of about one width: a narrow one would wait for itself.
     __attribute__((noinline)) void rotate_all() {
-        int column = 0;
-        for (; column + WIDE * LANES <= kp; column += WIDE * LANES) rotate<WIDE>(column);
-        for (; column < kp; column += LANES) rotate<1>(column);
+        group_sweeps();
+        const int vectors = kp / LANES;
+        int band = (vectors + BAND - 1) / BAND, column = 0;
+        for (; band > 0; --band) {
+            const int wide = (vectors - column + band - 1) / band, at = column * LANES;
+            switch (wide) {
+                case 1: rotate<1>(at); break;
+                case 2: rotate<2>(at); break;
+                case 3: rotate<3>(at); break;
+                case 4: rotate<4>(at); break;
+                default: rotate<BAND>(at);
+            }
+            column += wide;
+        }
         low.clear();
         high.clear();
     }
@@ -418,14 +495,15 @@ struct Large final : Worker {
             }
             int m = l + 1;
             while (m < k - 1 && !negligible(m)) ++m;
-            double *c = cosines + low.size() * kp, *s = sines + low.size() * kp;
+            double *t = tangents + low.size() * kp, *s = sines + low.size() * kp;
             double g = (d[l + 1] - d[l]) / (2.0 * e[l]);
             g = d[m] - d[l] + e[l] / (g + std::copysign(std::sqrt(g * g + 1.0), g));
             double si = 1.0, ci = 1.0, shifted = 0.0;
             for (int i = m - 1; i >= l; --i) {
-                const double f = si * e[i], b = ci * e[i], square = f * f + g * g, r = std::sqrt(square);
+                const double f = si * e[i], b = ci * e[i], square = f * f + g * g;
+                const double r = std::copysign(std::sqrt(square), g);  // so that no cosine is negative, nor a tangent large
                 const bool nonzero = square > 1e-300;
-                const double inverse = 1.0 / (nonzero ? r : 1.0);
+                const double inverse = r * (1.0 / (nonzero ? square : 1.0));  // root and quotient need not wait for each other
                 if (i < m - 1) e[i + 1] = r;  // the coupling below the window is negligible, and stays
                 ci = nonzero ? g * inverse : 1.0;
                 si = nonzero ? f * inverse : 0.0;
@@ -433,7 +511,7 @@ struct Large final : Worker {
                 shifted = si * r2;
                 d[i + 1] = gd + shifted;
                 g = ci * r2 - b;
-                c[i] = ci;
+                t[i] = si / (1.0 + ci);
                 s[i] = si;
             }
             d[l] -= shifted;

@@ -59,8 +59,6 @@ template <int K, int N> struct LogCholesky final : Worker {
         const char *near = rules.from + (size() + j) * share, *far = rules.from + AHEAD + j * share;
         for (int byte = 0; byte < share; byte += 64) ask(near + byte, far + byte, y[j].v[0]);
     }
-    // 1 / L_jj, to the last bit: rounding is what tells singular matrices from others.
-    INLINE P inverse_root(const P* y, int j) const { return P(1.0) / sqrt(y[j]); }
     // From column J on; false for lanes with a pivot that is negative.
     template <int J = 0> INLINE M factorise(const P* A, P* y, const Rules& rules) const {
         M positive = ~none<N>();
@@ -68,14 +66,14 @@ template <int K, int N> struct LogCholesky final : Worker {
             for (int j = 0; j < kk; ++j) {
                 pivot(A, y, j, rules, positive);
                 if (j + 1 == kk) break;
-                const P inverse = inverse_root(y, j);
+                const P inverse = inverse_root(y[j]);  // to the last bit: rounding tells singular matrices from others
                 int i = j + 1;
                 for (; i + 8 <= kk; i += 8) eliminate<8>(A, y, j, i, inverse);
                 for (; i < kk; ++i) eliminate<1>(A, y, j, i, inverse);
             }
         } else if constexpr (J < K) {
             pivot(A, y, J, rules, positive);
-            if constexpr (J + 1 < K) eliminate<K - 1 - J>(A, y, J, J + 1, inverse_root(y, J));
+            if constexpr (J + 1 < K) eliminate<K - 1 - J>(A, y, J, J + 1, inverse_root(y[J]));
             positive = positive & factorise<J + 1>(A, y, rules);
         }
         return positive;

@@ -61,7 +61,8 @@ std::atomic<int> threads{1};
 int64_t chunk_size(const spdp::Job& job, bool sums) {
     const int64_t k = job.k;
     if (k >= spdp::LARGE && !sums) return job.mode == spdp::EIGH || job.mode == spdp::EXPM || job.mode == spdp::CARRY ? 16 : 2;
-    return std::max<int64_t>(32, 65536 / (k * k * k) / 32 * 32);
+    const int64_t size = std::max<int64_t>(32, 65536 / (k * k * k) / 32 * 32);
+    return job.chart == 0 ? size : 8 * size;  // a Cholesky factor is less work than a logarithm
 }
 
 // Vectors a thread takes at a time, whole packs of them: some 20 µs of work.
@@ -73,7 +74,8 @@ std::vector<std::string> chart_names() {
     return names;
 }
 
-// Runs `work` on all threads; each takes chunks from the counter it is given until there are none. The first failure is passed on.
+// Runs `work` on all threads; each takes chunks from the counter it is given until there are none. A thread starts for two of
+// them at least: to start it takes longer than one. The first failure is passed on.
 template <class Work> void share(int64_t chunks, const Work& work) {
     std::atomic<int64_t> next{0};
     std::mutex mutex;
@@ -88,7 +90,7 @@ template <class Work> void share(int64_t chunks, const Work& work) {
     };
     std::vector<std::thread> others;
     try {
-        for (int64_t i = 1; i < std::min<int64_t>(threads, chunks); ++i) others.emplace_back(guarded);
+        for (int64_t i = 1; i < std::min<int64_t>(threads, (chunks + 1) / 2); ++i) others.emplace_back(guarded);
     } catch (const std::exception&) {  // the system gives no more threads: those at hand do all the work
     }
     guarded();

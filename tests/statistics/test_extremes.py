@@ -61,6 +61,17 @@ def paid_and_lost(X, domain, **options):
         return [check for check in release.verify() if not check.ok] or None
 
 
+@pytest.mark.parametrize("seed", [1, 7, 9, 13])
+def test_a_centre_beyond_the_domains_edge_verifies(seed):
+    """The mean is brought back into the domain, hence away from such a centre."""
+    rng = np.random.default_rng(seed)
+    half = rng.standard_normal((60, 2, 4))
+    X = half @ half.swapaxes(-1, -2) * 10.0 ** rng.uniform(-150, 150)
+    few = {"epsilon": 8.0, "delta": 0.0, "adjacency": "add-remove", "metric": "hermitian"}
+    for _ in range(5):
+        assert paid_and_lost(X, lambda: CorrelationBounds(0.3487), **few) is None
+
+
 @settings(max_examples=100)
 @given(st.data())
 def test_nothing_is_paid_or_a_release_comes_back(data):

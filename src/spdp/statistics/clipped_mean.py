@@ -178,10 +178,15 @@ def check_counts(f: Facts) -> Check:
 
 
 def check_count(f: Facts, values: Arrays) -> Check:
-    """The noise of the count moves a mean the more, the farther from the centre."""
+    """The noise of the count moves a mean the more, the farther from the centre.
+
+    The mean was projected to the domain, by a map under which no two points move apart:
+    it was no nearer to the centre than it now is to the centre's own projection.
+    """
     assert f.bound is not None
     (y,), count = values.vectors, f.count
-    length = float(np.linalg.norm(y - np.asarray(f.last.center)))
+    center = f.chart.project(np.asarray(f.last.center), f.space.region)
+    length = float(np.linalg.norm(y - center))
     if f.bound.curvature is not None and f.last.point is not None:  # seen from there, at least
         away = float(np.linalg.norm(np.subtract(f.last.point, f.last.center)))
         length = abs(f.bound.curvature.step - away)
@@ -193,19 +198,23 @@ def check_count(f: Facts, values: Arrays) -> Check:
 def check_step(f: Facts, values: Arrays) -> Iterator[Check]:
     """In a curved metric, what is released lies where the stated step leads, or nearer.
 
-    Not checked where float64 hardly resolves one of the two matrices.
+    It was projected to the domain, which brings it no farther from any point of the
+    domain, such as the last point's own projection. Not checked where float64 hardly
+    resolves one of the matrices.
     """
     assert f.bound is not None
     if f.bound.curvature is None:
         return
     (y,) = values.vectors
     point = f.space.region.center if f.last.point is None else np.asarray(f.last.point)
-    spread = np.ptp(np.linalg.eigvalsh(invvecd(np.stack([point, y]))), axis=-1)
-    if float(spread.sum()) > RESOLVED:
+    inside = f.chart.project(point, f.space.region)
+    seen = np.stack([point, y, inside])
+    if float(np.ptp(np.linalg.eigvalsh(invvecd(seen[:2])), axis=-1).sum()) > RESOLVED:
         return
-    step = float(distance_riemann(*f.chart.matrices(np.stack([point, y]))))
+    here, there, nearest = f.chart.matrices(seen)
+    step, away = float(distance_riemann(here, there)), float(distance_riemann(here, nearest))
     slack = 1e-6 * (1.0 + step) + f.bound.shift  # which counts what float64 could not hold
-    ok = step <= f.bound.curvature.step + slack
+    ok = step <= f.bound.curvature.step + slack + 2.0 * away
     if not at_edge(f, y):
         ok = ok and step >= f.bound.curvature.step - slack
     yield Check("step", ok, f"{step:.9g} from the last point")

@@ -6,6 +6,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -129,3 +130,41 @@ def test_domains_are_found_in_their_room_too():
         assert getattr(spdp.domain, name) is getattr(spdp, name)
     with pytest.raises(AttributeError, match=r"spdp\.domain.*Bell"):
         spdp.domain.Bell  # noqa: B018
+
+
+WITHOUT_SCIKIT_LEARN = """
+import sys
+sys.modules["sklearn"] = None  # as if it were not installed
+from spdp import *
+import spdp
+from spdp.datasets import load_images
+from spdp.descriptors import covariance_descriptors, descriptor_bounds
+assert "PrivateMDM" not in dir(spdp) and "private_mean" in dir(spdp)
+X = covariance_descriptors(load_images("digits").images)
+print(private_mean(X, epsilon=1.0, delta=1e-6, domain=descriptor_bounds(1)).value.shape)
+for module, name in ((spdp, "PrivateMDM"), (spdp.descriptors, "CovarianceDescriptors")):
+    try:
+        getattr(module, name)
+    except ImportError as error:
+        print(error)
+"""
+
+
+def test_only_estimators_need_scikit_learn():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SCIKIT_LEARN], capture_output=True, text=True, check=True
+    )
+    shape, *errors = done.stdout.splitlines()
+    assert shape == "(9, 9)"
+    asked = "estimators need scikit-learn; install it with: pip install 'spdp[learn]'"
+    assert errors == [asked, asked]
+
+
+def test_digits_are_those_of_scikit_learn():
+    from sklearn.datasets import load_digits
+
+    from spdp.datasets import load_images
+
+    ours, theirs = load_images("digits"), load_digits()
+    np.testing.assert_array_equal(np.rint(ours.images * (16.0 / 255.0)), theirs.images)
+    np.testing.assert_array_equal(ours.labels, theirs.target)

@@ -4,6 +4,7 @@ Heavy modules load when a name is first used.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from spdp.statistics import STATISTICS as _STATISTICS
@@ -24,7 +25,9 @@ _NAMES = {
 _NAMES |= {f"statistics.{name}": f"private_{name}" for name in map(_module, _STATISTICS)}
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = [*sorted(_HOME), "__version__"]
+_ABSENT = () if find_spec("sklearn") else _NAMES["learn"].split()
+
+__all__ = [*sorted(_HOME.keys() - _ABSENT), "__version__"]
 
 
 def __getattr__(name: str) -> Any:
@@ -37,4 +40,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *globals()} - {"Any", "import_module"})
+    return sorted({*__all__, *globals()} - {"Any", "find_spec", "import_module"})

@@ -22,11 +22,11 @@ ones, hence all four derivatives lie in [−1, 1], provided the border replicate
   |φ_i − mean| ≤ c_i, so λ_max ≤ Σ c_i² + η ≤ 12 + η (gray), 14 + η (RGB).
 """
 
+from importlib import import_module
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 
 from spdp.domain.sets import EigenvalueBounds, TraceBounds
 from spdp.errors import DataError, ParameterError
@@ -34,7 +34,18 @@ from spdp.kernels.arrays import Array
 from spdp.kernels.vecd import symmetric
 from spdp.options import positive
 
-__all__ = ["CovarianceDescriptors", "covariance_descriptors", "descriptor_bounds", "paper_radius"]
+__all__ = [
+    "CovarianceDescriptors",  # noqa: F822, loaded below
+    "covariance_descriptors",
+    "descriptor_bounds",
+    "paper_radius",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "CovarianceDescriptors":  # scikit-learn is imported where it is asked for
+        return import_module("spdp.learn.images").CovarianceDescriptors
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 SMALLEST = 5  # pixels per side: the second derivative's kernel
@@ -200,40 +211,3 @@ def _second(P: Array) -> Array:
     """I_xx of images padded by two pixels: (1 4 6 4 1)ᵀ(1 0 −2 0 1)/32."""
     smooth = (P[:, :-4] + P[:, 4:]) + 4.0 * (P[:, 1:-3] + P[:, 3:-1]) + 6.0 * P[:, 2:-2]
     return (smooth[:, :, :-4] + smooth[:, :, 4:] - 2.0 * smooth[:, :, 2:-2]) / 32.0
-
-
-class CovarianceDescriptors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """scikit-learn transformer from images to their covariance descriptors; stateless.
-
-    Parameters
-    ----------
-    eta : float
-        Regularisation added to the diagonal.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from spdp.descriptors import CovarianceDescriptors
-    >>> images = np.random.default_rng(0).random((5, 28, 28))
-    >>> CovarianceDescriptors().fit_transform(images).shape
-    (5, 9, 9)
-    """
-
-    def __init__(self, eta: float = 1e-6) -> None:
-        self.eta = eta
-
-    def fit(self, X: ArrayLike, y: Any = None) -> "CovarianceDescriptors":
-        """Check the images; there is nothing to learn."""
-        self.n_channels_ = image_stack(X).shape[3]
-        return self
-
-    def transform(self, X: ArrayLike) -> Array:
-        """Descriptors (n, k, k)."""
-        return covariance_descriptors(X, self.eta)
-
-    def bounds(self) -> TraceBounds:
-        """The public domain of the descriptors of images like those seen in ``fit``."""
-        return descriptor_bounds(self.n_channels_, self.eta)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True

@@ -180,7 +180,7 @@ def test_the_edge_is_seen_where_the_vectors_lie(k):
 
 
 def test_blocks_of_stored_vectors_are_looked_at_together(monkeypatch):
-    """Thinned ones are one block; all of them stay the blocks they were read in."""
+    """Thinned ones are one block on the host; all stay the blocks they were read in."""
     monkeypatch.setattr(source_module, "DEVICE_BYTES", 1 << 16)
     X = cupy.asarray(covariances(np.random.default_rng(2), 5_000, 3))
     chart, region, source = chart_of("logeuclid"), DOMAIN.region(3), as_source(X)
@@ -190,8 +190,12 @@ def test_blocks_of_stored_vectors_are_looked_at_together(monkeypatch):
     Y, _ = cuda.log_vectors(X, region.log_low, region.log_high)
     np.testing.assert_array_equal(store.total(query), query.total(Rows(Y), cuda))
     store.subsample(7)
-    assert store.m == len(store._looked_at()[0].Y)
+    thin = store._thinned(store._places)
+    assert store.m == len(thin.Y)
     assert len(store._kept) > 1
+    assert isinstance(thin.Y, np.ndarray)  # so few are looked at here
+    least = query.total(thin, reference)
+    np.testing.assert_array_equal(store.total(query, subsampled=True), least)
     axes, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((6, 6)))
     rotated = store.rotated(axes)
     there = rotated.total(DistanceSum("q", Frame.plain(np.zeros(6)), 5.0))

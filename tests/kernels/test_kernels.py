@@ -361,6 +361,30 @@ def test_a_record_that_is_clipped_changes_no_neighbour(kernels, k):
     np.testing.assert_array_equal(kernels.lattice_sum(X, region)[0], mixed.sum(axis=0))
 
 
+@pytest.mark.parametrize("k", [129, 136, 177])
+@pytest.mark.parametrize("kind", ["blocks", "diagonal", "chain", "clusters"])
+def test_large_matrices_whose_sweeps_differ(kernels, k, kind, rng):
+    """Windows of a few rows, and long ones: sweeps that go together, or one by one."""
+    X = np.zeros((k, k))
+    if kind == "blocks":
+        for start in range(0, k, 7):
+            A = rng.standard_normal((min(7, k - start), 14))
+            X[start : start + 7, start : start + 7] = A @ A.T
+    elif kind == "diagonal":
+        X = np.diag(np.exp(3.0 * rng.standard_normal(k)))
+    elif kind == "chain":
+        X = 2.0 * np.eye(k) - np.eye(k, k=1) - np.eye(k, k=-1)
+    else:
+        Q, _ = np.linalg.qr(rng.standard_normal((k, k)))
+        X = (Q * np.repeat([0.1, 1.0, 5.0], [40, 40, k - 80])) @ Q.T
+        X = 0.5 * (X + X.T)
+    for low, high in ((-1.0, 0.7), (-1e-3, 1e-3)):
+        Y, status = kernels.log_vectors(X[None], low, high)
+        expected, _ = reference.log_vectors(X[None], low, high)
+        assert status[0] == Status.OK
+        np.testing.assert_allclose(Y, expected, rtol=0, atol=1e-11)
+
+
 @pytest.mark.parametrize("decades", [0, 0.5, 1, 2, 3, 4, 5, 6, 7, 12])
 @pytest.mark.parametrize("k", [48, 65, 131])
 def test_logarithms_of_large_matrices_for_any_condition(kernels, k, decades):

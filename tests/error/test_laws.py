@@ -12,6 +12,7 @@ from spdp.error.laws import (
     StretchedLaplace,
     WeightedSum,
     law_of,
+    mean_law,
     weighted_chi2,
     weighted_tails,
 )
@@ -64,7 +65,7 @@ def test_weighted_sums_of_pairs_have_a_closed_form(pairs):
     below = law.below(x)
     np.testing.assert_allclose(1.0 - below, pairs_beyond(rates, x), rtol=0, atol=ACCURACY)
     assert np.abs(1.0 - below - pairs_beyond(1.001 * rates, x)).max() > 1e5 * ACCURACY
-    squares = 3.0 * mean * np.linspace(0.3, 4.0, 80)
+    squares = 3.0 * mean * np.linspace(1.0, 4.0, 80)
     tails, exact = weighted_tails(3.0 * weights, squares), pairs_beyond(rates / 3.0, squares)
     assert (tails > exact).all()  # rounded up
     np.testing.assert_allclose(tails, exact, rtol=0, atol=3 * ACCURACY)
@@ -84,3 +85,46 @@ def test_one_weight_among_small_ones():
     nodes, mass = np.polynomial.laguerre.laggauss(60)  # small·(Z² + Z'²) is exponential
     beyond = special.chdtrc(1, np.maximum(x[:, None] - 2 * small * nodes, 0.0)) @ mass
     np.testing.assert_allclose(1.0 - law.below(x), beyond, rtol=0, atol=ACCURACY)
+
+
+def series(weights, x):
+    """Davies' series, where it converges: P(Σ w_j Z_j² > x) by the unbent line."""
+    reach = weights.sum() + 40.0 * np.sqrt(2.0 * weights @ weights)
+    t = (np.arange(1 << 13) + 0.5) * np.pi / (2.0 * reach)
+    angles = 2.0 * np.multiply.outer(weights, t)
+    size = np.exp(-0.25 * np.log1p(angles**2).sum(axis=0)) / (t * 2.0 * reach)
+    assert size[-1] < 1e-13
+    phase = 0.5 * np.arctan(angles).sum(axis=0)
+    return 0.5 + np.sin(phase - np.multiply.outer(x, t)) @ size
+
+
+@pytest.mark.parametrize("many", [10, 100, 464, 5000])
+@pytest.mark.parametrize("small", [0.01, 0.05, 0.3, 0.9])
+def test_one_weight_among_many(many, small):
+    """Together the small ones turn the integrand upward where a line bends too far."""
+    if many * small**2 < 0.5:
+        pytest.skip("the series does not converge")
+    weights = np.append(1.0, np.full(many, small))
+    law, mean, sd = WeightedSum(weights), weights.sum(), np.sqrt(2.0 * weights @ weights)
+    x = mean + sd * np.linspace(-min(4.0, 0.9 * mean / sd), 10.0, 30)
+    below = law.below(x)
+    np.testing.assert_allclose(1.0 - below, series(weights, x), rtol=0, atol=2 * ACCURACY)
+    assert (np.diff(below) > -ACCURACY).all()
+    squares = np.linspace(mean, mean + 10.0 * sd, 80)
+    tails = weighted_tails(weights, squares)
+    np.testing.assert_allclose(tails, series(weights, squares), rtol=0, atol=4 * ACCURACY)
+
+
+def test_quantiles_of_a_noisy_count_in_many_dimensions():
+    """A large weight of the count beside 464 of the coordinates."""
+    law = mean_law(False, 465, 1.0, 100.0)
+    levels = np.array([0.05, 0.5, 0.9, 0.99])
+    weights = np.array(law.weights)
+    found = 1.0 - series(weights / weights.max(), law.quantile(levels) / weights.max())
+    np.testing.assert_allclose(found, levels, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("weights", [[1.0, -0.9999999999, 1e-12], [0.0, 0.0], []])
+def test_hostile_weights_are_refused(weights):
+    with pytest.raises((msgspec.ValidationError, ValueError)):
+        law_of({"family": "weighted-chi2", "weights": weights}).quantile(np.array([0.5]))

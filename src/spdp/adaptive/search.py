@@ -277,7 +277,7 @@ class Search:
         """Share of the records at the domain's edge, if it stands out from noise."""
         before, t = self.one_in, self.tuning
         most = t.edge_most if self.mu else PURE_TUNING.edge_most
-        if self.mu == 0 or self.m > t.edge_most_looks:  # else the subsample that is there
+        if self.mu == 0 or not t.edge_looks <= self.m <= t.edge_most_looks:  # else that will do
             self._subsample_one_in(self.kept // t.edge_looks if self.mu else 1)
         try:
             if self.budget.sd(most, 1) * t.edge_seen <= self.m:

@@ -44,7 +44,7 @@ class Tuning:
 
     # --- the edge query
     edge_looks: int = 4096  # records in the subsample: a share of 1 % is seen to ±0.3 %
-    edge_most_looks: int = 1 << 14  # up to which the rounds' own subsample will do, for speed
+    edge_most_looks: int = 1 << 14  # from those up to these the rounds' subsample will do
     edge_factor: float = 20.0  # noise of 1/20 of the subsample
     edge_least: float = 0.0005  # at most 2 % of μ², at which the mean loses 1 %
     edge_most: float = 0.02

@@ -1,7 +1,7 @@
 """Laws of squared errors: typed, as certificates state them, and their quantiles."""
 
 from abc import abstractmethod
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from sys import float_info
 from typing import Annotated, Any
 
@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from scipy import special
 
+from spdp.errors import DataError
 from spdp.kernels.arrays import Array
 
 Frozen = Any  # a frozen SciPy distribution; scipy.stats takes longer to import than a release
@@ -23,11 +24,12 @@ NODES = 48  # of the quadrature in the stretched Laplace law: its error is below
 # Of the integral for weighted sums: what its value is off by at most; where its line
 # crosses the real axis, in standard deviations' inverses, and at most; the strip's half
 # width over that; the digits kept (natural logarithm), and how far it may grow in the
-# strip (likewise); distances at which to look for its end, over the farthest.
+# strip (likewise); places at which to look for its end, in steps; weights at a time.
 ACCURACY = 1e-9
 CROSSING, RIGHTMOST, STRIP = 2.5, 0.2, 0.85
-DIGITS, GROWTH = 23.0, 9.0
-FARTHEST = np.geomspace(0.02, 1.0, 24)
+DIGITS, GROWTH = 24.0, 10.0
+LOOKS = np.split(2.0 * 1.25 ** np.arange(48), 4)
+PART = 256
 
 
 class Law(msgspec.Struct, frozen=True, tag_field="family", forbid_unknown_fields=True):
@@ -83,9 +85,9 @@ class GammaSquare(Law, frozen=True, tag="gamma-square"):
 
 
 class WeightedChi2(Law, frozen=True, tag="weighted-chi2"):
-    """Σ w_j Z_j² for independent standard normal Z_j, w_j > 0."""
+    """Σ w_j Z_j² for independent standard normal Z_j, w_j ≥ 0."""
 
-    weights: tuple[float, ...]
+    weights: tuple[Scale, ...]
 
     def mean(self) -> float:
         return float(np.sum(self.weights))
@@ -103,8 +105,8 @@ class WeightedChi2(Law, frozen=True, tag="weighted-chi2"):
     def _scaled(self) -> "tuple[float, WeightedSum]":
         """The largest weight, and the law of the sum over it."""
         weights = np.asarray(self.weights)
-        top = float(weights.max())
-        return top, WeightedSum(weights / top)
+        top = float(weights.max(initial=0.0))
+        return top, WeightedSum(weights / (top or 1.0))
 
 
 class StretchedLaplace(Law, frozen=True, tag="stretched-laplace"):
@@ -231,44 +233,81 @@ class WeightedSum(Inverted):
 
     With K(s) = −½ Σ ln(1 − 2w_j s), the probability beyond x is the integral of
     exp(K(s) − s·x)/(2πi·s) along a line that crosses the real axis at 0 < c < ½, and
-    less the probability below x if c < 0. The line is the parabola s = c + b·u² + iu,
-    b = 1/(4(½ − c)), along which the integrand falls like exp(−b·u²·x). It is analytic
-    in a strip |Im u| < 0.85·|c| that holds neither 0 nor the singularities s ≥ ½, so
-    that the error of the trapezoidal rule falls exponentially with the step. c is about
-    where the integrand has its saddle.
+    less the probability below x if c < 0. The line is a parabola s = c + b·u² + iu
+    around the singularities s ≥ ½. For 0 ≤ b ≤ 1/(4(½ − c)) a strip |Im u| < 0.85·|c|
+    holds neither these nor 0, and the trapezoidal rule's error falls exponentially with
+    the step.
 
-    Off by less than :data:`ACCURACY`, beside closed forms (of weights in pairs, and of
-    equal ones up to d = 80,000).
+    Along it the integrand never grows: with t_j = 1 − 2w_j·Re s its logarithm changes
+    by u·[Σ 2w_j(b·t_j − w_j)/|1 − 2w_j s|² − 2b·x], where only w_j < b·t_j push upward.
+    Such a t_j falls from T = 1 − 2w_j·c on, and t_j/|1 − 2w_j s|² is at most 1/T where
+    T ≤ q = 2w_j/b, else 1/(2√(qT) − q). b is halved until these push by less than x.
+
+    Off by less than :data:`ACCURACY`, beside closed forms (of weights in pairs, of
+    equal ones up to d = 80,000) and beside the series of Davies (1980).
     """
 
     def __init__(self, weights: Array) -> None:
-        self._weights = weights
-        self._mean, square = float(weights.sum()), float(weights @ weights)
-        self._near = CROSSING / np.sqrt(2.0 * square)
-        self.reach = self._mean + 30.0 * float(np.sqrt(2.0 * square))
+        self._weights = weights[weights != 0.0]
+        self._mean = float(weights.sum())
+        if not (weights >= 0.0).all() or not 0.0 < self._mean < np.inf:
+            raise DataError("weights of a law are numbers of 0 or more, not all of them 0")
+        sd = float(np.sqrt(2.0 * (weights @ weights)))
+        self._near = CROSSING / sd
+        self.reach = self._mean + 30.0 * sd
 
-    def _line(self, c: float, least: float) -> tuple[Any, Any]:
-        """Points s of the line through c, and the integrand's factors but exp(−s·x).
+    @cached_property
+    def _upper(self) -> tuple[Any, Any, Any]:
+        """The line for all x from the mean on."""
+        return self._line(min(self._near, RIGHTMOST), self._mean)
+
+    def _line(self, c: float, least: float) -> tuple[Any, Any, Any]:
+        """Points s of the line through c, K(s), and factors of exp(K(s) − s·x).
 
         As many as are needed for x ≥ ``least``.
         """
-        bend = 0.25 / (0.5 - c)
+        bend = self._bend(c, least)
         step = 2.0 * np.pi * STRIP * abs(c) / (DIGITS + GROWTH)
-        far = np.sqrt(DIGITS / (bend * least)) * FARTHEST
-        real = c + bend * far**2
-        logs, _ = self._exponent(real, far)
-        enough = np.flatnonzero(logs - real * least < -DIGITS)
-        last = far[enough[0] if enough.size else -1]
+        for ahead in LOOKS:
+            u = step * ahead
+            real = c + bend * u**2
+            logs, _ = self._exponent(real, u)
+            enough = np.flatnonzero(logs - real * least < -DIGITS)
+            if enough.size:
+                break
+        last = u[enough[0] if enough.size else -1]
         u = (np.arange(int(last / step) + 1) + 0.5) * step
         s = c + bend * u**2 + 1j * u
         logs, turns = self._exponent(s.real, s.imag)
-        return s, np.exp(logs + 1j * turns) / s * (2.0 * bend * u + 1j) * (step / np.pi)
+        return s, logs + 1j * turns, (2.0 * bend * u + 1j) * (step / np.pi) / s
+
+    def _bend(self, c: float, x: float) -> float:
+        w, bend = self._weights, 0.25 / (0.5 - c)
+        start = 1.0 - 2.0 * w * c
+        while True:
+            q = 2.0 * w / bend
+            falling = np.maximum(2.0 * np.sqrt(q * start) - q, 1e-300)  # more than 0 where q < T
+            most = 1.0 / np.where(start <= q, start, falling)
+            if float((w * most)[w < bend * start].sum()) <= x:
+                return bend
+            bend *= 0.5
 
     def _exponent(self, real: Array, imag: Array) -> tuple[Array, Array]:
         """Real and imaginary part of K(s)."""
-        x = 1.0 - np.multiply.outer(2.0 * self._weights, real)
-        y = np.multiply.outer(2.0 * self._weights, imag)
-        return -0.25 * np.log(x * x + y * y).sum(axis=0), 0.5 * np.arctan2(y, x).sum(axis=0)
+        logs, turns = np.zeros(len(real)), np.zeros(len(real))
+        for some in np.split(2.0 * self._weights, range(PART, len(self._weights), PART)):
+            x, y = 1.0 - np.multiply.outer(some, real), np.multiply.outer(some, imag)
+            logs -= 0.25 * np.log(x * x + y * y).sum(axis=0)
+            turns += 0.5 * np.arctan2(y, x).sum(axis=0)
+        return logs, turns
+
+    def _saddle(self, x: float) -> float:
+        """Below the mean: where K(s) − s·x is least, or a little to its left."""
+        away = np.geomspace(self._near, max(2.0 * self._near, 0.5 * len(self._weights) / x), 64)
+        slopes = np.zeros(len(away))
+        for some in np.split(self._weights, range(PART, len(self._weights), PART)):
+            slopes += (some[:, None] / (1.0 + 2.0 * some[:, None] * away)).sum(axis=0)
+        return -float(away[min(int(np.count_nonzero(slopes > x)), len(away) - 1)])
 
     def below(self, x: Array) -> Array:
         return np.array([self._below(value) for value in np.ravel(x).tolist()])
@@ -276,17 +315,16 @@ class WeightedSum(Inverted):
     def _below(self, x: float) -> float:
         if x <= 0.0:
             return 0.0
-        upper = x > self._mean
-        c = min(self._near, RIGHTMOST) if upper else -max(self._near, 1.0 / x)
-        s, factors = self._line(c, x)
-        beyond = float((factors * np.exp(-s * x)).imag.sum())
+        upper = x >= self._mean
+        s, K, factors = self._upper if upper else self._line(self._saddle(x), x)
+        beyond = float((factors * np.exp(K - s * x)).imag.sum())
         return min(max(1.0 - beyond if upper else -beyond, 0.0), 1.0)
 
     def beyond_evenly(self, first: float, step: float, many: int) -> Array:
-        """The probability beyond evenly spaced points, for which one line does."""
-        s, factors = self._line(min(self._near, RIGHTMOST), first)
+        """The probability beyond evenly spaced points from the mean on."""
+        s, K, factors = self._upper
         turned = np.empty((many, len(s)), np.complex128)
-        turned[0], turned[1:] = factors * np.exp(-s * first), np.exp(-s * step)
+        turned[0], turned[1:] = factors * np.exp(K - s * first), np.exp(-s * step)
         sums = np.multiply.accumulate(turned, axis=0, out=turned).imag.sum(axis=1)
         return np.asarray(np.clip(sums, 0.0, 1.0))
 
@@ -350,7 +388,7 @@ def _beta_rule(a: float, b: float) -> tuple[Array, Array]:
 
 
 def weighted_tails(weights: Array, squares: Array) -> Array:
-    """P(Σ w_j Z_j² > x) at evenly spaced x > 0, rounded up by twice the accuracy."""
+    """P(Σ w_j Z_j² > x) at evenly spaced x ≥ Σ w_j, and twice the accuracy."""
     top, first = float(weights.max()), float(squares[0])
     step = float(squares[-1] - first) / max(1, len(squares) - 1)
     beyond = WeightedSum(weights / top).beyond_evenly(first / top, step / top, len(squares))

@@ -162,8 +162,8 @@ def in_units(share: Array, whole: int = RECORD_NORM) -> Ints:
     *Enforced* in integer arithmetic: floating point only says where in between.
     """
     kept = np.fmin(np.fmax(share, 0.0), 1.0)  # of NaN and a number: the number
-    units = (kept * whole).astype(np.int64)
-    return np.asarray(np.minimum(np.maximum(units, 0), whole))
+    units: Ints = (kept * whole).astype(np.int64)
+    return np.minimum(np.maximum(units, 0), whole)
 
 
 def count_weight(d: int) -> int:
@@ -269,7 +269,8 @@ class Histogram(Scaled):
     edges: Array
 
     def __post_init__(self) -> None:
-        if not (self.edges[1:] >= self.edges[:-1]).all():  # else a record might add to several
+        rising = (self.edges[1:] >= self.edges[:-1]).all()
+        if not (rising and np.isfinite(self.edges).all()):  # else a record might add to several
             raise ValueError("the edges of a histogram ascend")
 
     def total(self, rows: Rows, kernels: Kernels) -> Ints:

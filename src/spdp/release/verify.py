@@ -52,7 +52,7 @@ NOT_PROVEN = (
 REWORDED: tuple[tuple[str, str], ...] = ()
 CLOSE = 1e-9  # relative rounding between two computations of one number
 # the same of quantiles of sums with unequal weights, which were once less exact
-FORMERLY, QUANTILES = 1e-5, ("error_bound", "squared_error_quantiles")
+FORMERLY, QUANTILES = 1e-3, ("error_bound", "squared_error_quantiles")
 EUCLID = "euclid"  # metric of a summary with noise on the matrix itself
 # Patterns of fields that do not follow from others.
 DIGEST = re.compile(r"[0-9a-f]{64}")

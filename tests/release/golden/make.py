@@ -138,7 +138,7 @@ def make(version):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 2 or not sys.argv[1][0].isdigit():
         sys.exit("expected a version, such as 0.3")
     if not (made := make(sys.argv[1])):
         sys.exit(f"{HERE / sys.argv[1]} has them all, and they are not made again")

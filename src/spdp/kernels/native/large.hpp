@@ -486,6 +486,8 @@ struct Large final : Worker {
     // Implicit QL with Wilkinson's shift; false where it did not converge.
     __attribute__((noinline)) bool ql() {
         int l = 0;
+        low.clear();  // nothing waits, whatever became of the record before
+        high.clear();
         for (int sweep = 0; sweep <= MAX_SWEEPS_PER_EIGENVALUE * k; ++sweep) {
             const auto negligible = [&](int i) { return e[i] * e[i] <= NEGLIGIBLE * std::fabs(d[i] * d[i + 1]) + UNDERFLOW_SQUARE; };
             while (l < k - 1 && negligible(l)) e[l++] = 0.0;

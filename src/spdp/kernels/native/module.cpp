@@ -75,8 +75,8 @@ std::vector<std::string> chart_names() {
 }
 
 // Runs `work` on all threads; each takes chunks from the counter it is given until there are none. A thread starts for two of
-// them at least: to start it takes longer than one. The first failure is passed on.
-template <class Work> void share(int64_t chunks, const Work& work) {
+// them at least, if they are short: to start it takes longer than one. The first failure is passed on.
+template <class Work> void share(int64_t chunks, const Work& work, bool are_short = true) {
     std::atomic<int64_t> next{0};
     std::mutex mutex;
     std::exception_ptr failure;
@@ -90,7 +90,7 @@ template <class Work> void share(int64_t chunks, const Work& work) {
     };
     std::vector<std::thread> others;
     try {
-        for (int64_t i = 1; i < std::min<int64_t>(threads, (chunks + 1) / 2); ++i) others.emplace_back(guarded);
+        for (int64_t i = 1; i < std::min<int64_t>(threads, are_short ? (chunks + 1) / 2 : chunks); ++i) others.emplace_back(guarded);
     } catch (const std::exception&) {  // the system gives no more threads: those at hand do all the work
     }
     guarded();
@@ -148,7 +148,7 @@ void execute(const spdp::Job& job, double* log_total, int64_t* lattice_total) {
             std::lock_guard<std::mutex> lock(mutex);
             worker->lattice_sum(lattice_total);
         }
-    });
+    }, job.k < spdp::LARGE);
     if (log_total)
         for (int64_t i = 0; i < chunks; ++i)
             for (int64_t j = 0; j < dim; ++j) log_total[j] += partial[i * dim + j];

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from spdp import Ball, EigenvalueBounds, private_mean
+import spdp
+from spdp import Ball, CorrelationBounds, EigenvalueBounds, private_mean
 from spdp.charts import chart_of
 from spdp.data import source as source_module
 from spdp.data.source import as_source
@@ -268,3 +269,34 @@ def test_tensors_of_torch_are_taken_in_place():
 def test_an_unknown_engine_is_refused():
     with pytest.raises(ParameterError, match="engine must be"):
         engine_for(as_source(np.eye(2)[None]), "tpu")
+
+
+BUDGET = {"epsilon": 3.0, "delta": 1e-6, "anyway": True}
+TENSORS = {"domain": DOMAIN}
+BESIDE = {"y": np.arange(600) % 2, "classes": [0, 1]}
+EVERY = {
+    "mean": TENSORS,
+    "mean, log-Cholesky": TENSORS | {"metric": "logchol"},
+    "mean, affine-invariant": TENSORS | {"metric": "riemann"},
+    "mean, off-log": {"domain": CorrelationBounds(0.01), "metric": "offlog"},
+    "mean, from a point": TENSORS | {"reference_point": 2.0 * np.eye(3)},
+    "median": TENSORS,
+    "dispersion": TENSORS,
+    "pca": TENSORS | {"n_components": 2},
+    "class_means": TENSORS | BESIDE | {"covariance": "full"},
+    "difference": TENSORS | BESIDE,
+    "anova": TENSORS | BESIDE,
+    "regression": TENSORS | {"covariates": np.linspace(-1, 1, 600), "ranges": [(-1.0, 1.0)]},
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_statistic_and_metric_takes_records_on_a_device(name):
+    X = covariances(np.random.default_rng(4), 600, 3)
+    if "off-log" in name:
+        s = 1.0 / np.sqrt(np.diagonal(X, axis1=1, axis2=2))
+        X = X * s[:, :, None] * s[:, None, :]
+        X[:, range(3), range(3)] = 1.0
+    function = getattr(spdp, f"private_{name.partition(',')[0]}")
+    release = function(cupy.asarray(X), **EVERY[name], **BUDGET)
+    assert [check for check in release.verify() if not check.ok] == []

@@ -16,7 +16,6 @@ from spdp.engines.base import Engine, collect
 from spdp.engines.store import Task, Totals, Vectors, VectorStore
 from spdp.engines.subsampling import Subsample
 from spdp.errors import DataError
-from spdp.kernels import kernels_for
 from spdp.kernels.arrays import Array, Ints
 from spdp.queries import Query, Rows
 
@@ -62,7 +61,6 @@ class LocalStore(VectorStore):
         self._waiting = store.Moves()  # after those: made when all rows are asked
         _, self.n = collect(source, self._first_pass(), task.allow_none)
         self._kept = self._kept or [store.no_vectors(task).rows]
-        self._kernels = kernels_for(self._kept[0].Y, task.kernels)
         self.subsample(1)
         self.d = len(task.region.center)
 
@@ -139,10 +137,10 @@ class LocalStore(VectorStore):
         kernels = self._task.kernels
         return (self._moves.apply(vectors.rows, kernels) for vectors in self._read())
 
-    @store.quiet
     def total(self, query: Query[Any], subsampled: bool = False) -> Ints:
         if subsampled and self._places is not None:
             thin = self._thinned(self._places)
-            return query.total(thin, kernels_for(thin.Y, self._thin_kernels))
-        totals = [query.total(rows, self._kernels) for rows in self._moved_or_read(subsampled)]
+            return store.total_of_rows(thin, query, self._thin_kernels)
+        rows = self._moved_or_read(subsampled)
+        totals = [store.total_of_rows(each, query, self._task.kernels) for each in rows]
         return totals[0] if len(totals) == 1 else np.asarray(np.sum(totals, axis=0, dtype=np.int64))

@@ -169,8 +169,10 @@ def each_part(
     done: Done = []
     fault: Fault = None
     for part in split(block, task.shape, task.name, task.chart.kinds):
-        kernels = kernels_for(part.stack, task.kernels)
-        result, status = work(part.stack, task.region, kernels)
+        stack, kernels = part.stack, task.kernels
+        if on_device(stack) and not task.chart.on_device:
+            stack, kernels = to_host(stack), None
+        result, status = work(stack, task.region, kernels_for(stack, kernels))
         done.append((part, result))
         fault = first_fault(fault, fault_of(part, status, task.explain))
     return done, fault
@@ -190,6 +192,7 @@ def vectors_of(block: Any, task: Task) -> Vectors:
     """Vectors of one block, invalid records at the region's centre."""
     columns, fault = columns_of(block, task)
     done, invalid = each_part(block, task, task.chart.vectors)
+    done = [(part, to_device_of(Y, part.stack)) for part, Y in done]
     Y = joined(done) if done else no_vectors(task).rows.Y
     rows = Rows(Y, label=columns.label, x=columns.x)
     return Vectors(rows, len(Y), first_fault(fault, invalid))
@@ -229,6 +232,8 @@ def _is_of(query: VectorSum, region: Region) -> bool:
 @quiet
 def total_of_rows(rows: Rows, query: Query[Any], kernels: str | None) -> Ints:
     """Exact total of a query over vectors that were kept."""
+    if on_device(rows.Y) and not query.on_device:
+        rows, kernels = rows._replace(Y=to_host(rows.Y)), None
     return query.total(rows, kernels_for(rows.Y, kernels))
 
 

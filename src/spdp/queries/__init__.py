@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isqrt
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -73,7 +73,12 @@ def toward_zero(a: Ints, b: Any) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Query(ABC, Generic[T]):
-    """A sum over records. ``name`` is what the certificate's list of steps calls it."""
+    """A sum over records. ``name`` is what the certificate's list of steps calls it.
+
+    ``on_device`` tells whether rows may lie on a device; others are brought from there.
+    """
+
+    on_device: ClassVar[bool] = False
 
     name: str
 

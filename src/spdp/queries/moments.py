@@ -106,6 +106,8 @@ class CorrelationSum(Query[Estimate]):
     fit into 64 bits.
     """
 
+    on_device = True
+
     frame: Frame
     radius: float
 

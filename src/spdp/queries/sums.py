@@ -84,6 +84,8 @@ class VectorSum(Query[Estimate]):
     (the count does not change), adding or removing one by its norm.
     """
 
+    on_device = True
+
     frame: Frame
     radius: float
     weight: int = 0
@@ -141,6 +143,8 @@ class ShareSum(VectorSum):
     largest at (1, 1) or (1, 0): Δ² ≤ max(4N², N² + weight²) + 2·weight + 1. Rows of one
     person, whose shares add up to at most 1, are a row in the same convex set.
     """
+
+    on_device = False
 
     def total(self, rows: Rows, kernels: Kernels) -> Ints:
         Z, origin = self.frame.turned(rows.Y, kernels)
@@ -208,6 +212,8 @@ class AbsoluteSum(Scaled):
     the sum by at most √2·2³⁰.
     """
 
+    on_device = True
+
     frame: Frame
     radius: float
 
@@ -246,6 +252,8 @@ class Distances(Query[Estimate]):
 class DistanceSum(Distances):
     """Σ of min(‖z‖, cap)."""
 
+    on_device = True
+
     frame: Frame
     cap: float
 
@@ -264,6 +272,8 @@ class Histogram(Scaled):
     A record adds a unit of 2²⁰ to exactly one of the counts, so replacing it moves two
     of them: √2·2²⁰.
     """
+
+    on_device = True
 
     frame: Frame
     edges: Array
@@ -297,6 +307,8 @@ class RecordCount(Scaled):
     one, whose shares may be rounded down differently.
     """
 
+    on_device = True
+
     def total(self, rows: Rows, kernels: Kernels) -> Ints:
         if rows.share is None:
             return np.array([COUNT_UNIT * len(rows.Y)], np.int64)
@@ -316,6 +328,8 @@ class EdgeCount(Query[Estimate]):
     A record is at the edge or not: replacing, adding or removing one moves the count by
     at most one, a unit of 2²⁰.
     """
+
+    on_device = True
 
     chart: Chart
     region: Region
@@ -346,6 +360,8 @@ class DirectionSum(Scaled):
     most √(4N² + w²), adding or removing one by √(N² + w²). A person is one row.
     """
 
+    on_device = True
+
     center: Array
     near: float
 
@@ -355,7 +371,7 @@ class DirectionSum(Scaled):
         distance = kernels.vector_norms(rows.Y, self.center, width)
         with np.errstate(divide="ignore", invalid="ignore"):
             nearness = in_units(self.near / distance, NEARNESS)
-        return np.append(directions, nearness.sum())
+        return np.append(directions, int(nearness.sum()))
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         replaced = root_upward(4 * RECORD_NORM**2 + NEARNESS**2)
@@ -384,6 +400,8 @@ class ClippingBias(Scaled):
     *Enforced.* Coordinate j of a record's integers lies in [0, weight_j], whatever the
     record. *Therefore* two records differ by at most √Σ weight_j² ≤ 2³⁰.
     """
+
+    on_device = True
 
     frame: Frame
     radius: float

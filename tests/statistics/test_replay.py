@@ -4,7 +4,6 @@ import pkgutil
 import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import ClassVar
@@ -114,8 +113,7 @@ def test_means_pass_thousands_of_times(name):
 
 def test_a_search_that_looks_at_a_part_of_the_records_passes(monkeypatch):
     """Every so many-th record, by public numbers; blocks small and not all kept."""
-    tuning = replace(TUNING, clear_enough=4.0)
-    monkeypatch.setattr("spdp.statistics.base.Search", partial(Search, tuning=tuning))
+    monkeypatch.setattr(Search, "tuning", replace(TUNING, clear_enough=4.0))
     monkeypatch.setattr(source, "BLOCK_BYTES", 300)
     options = STATISTICS["adaptive"]
     assert transcripts(150, 23, options, budgets=(10.0, 60.0)).max() <= 1

@@ -28,34 +28,21 @@ import numpy as np
 from spdp.adaptive.mean import FoundMean, MeanSearch
 from spdp.adaptive.search import Search
 from spdp.adaptive.shrinkage import shrink
-from spdp.adaptive.tuning import MOVING_TUNING, TUNING, MovingTuning, Tuning
+from spdp.adaptive.tuning import MOVING_TUNING, MovingTuning
 from spdp.charts.riemann import Point
-from spdp.domain.base import Space
-from spdp.engines import VectorStore
 from spdp.error.curvature import Curvature, carried_rounding
 from spdp.geometry.curvature import Hessian
 from spdp.kernels.arrays import Array
-from spdp.privacy.account import Account
 from spdp.queries.sums import Frame
 
 
 class MovingSearch(Search):
     """A search whose vectors are seen from a released point."""
 
-    def __init__(
-        self,
-        store: VectorStore,
-        account: Account,
-        space: Space,
-        enough: float = TUNING.sharp_enough,
-        tuning: Tuning = TUNING,
-        moving: MovingTuning = MOVING_TUNING,
-    ) -> None:
-        super().__init__(store, account, space, enough, tuning)
-        self.moving = moving
-        self.point: Point | None = None  # None: the chart's own, from which the domain is centred
-        self.rounding = 0.0  # how far float64 may have moved records that were carried
-        self.newton = False  # whether a shape was released that the Hessian follows from
+    moving: MovingTuning = MOVING_TUNING
+    point: Point | None = None  # None: the chart's own, from which the domain is centred
+    rounding = 0.0  # how far float64 may have moved records that were carried
+    newton = False  # whether a shape was released that the Hessian follows from
 
     # --- coordinates
 

@@ -89,15 +89,16 @@ class Search:
         Resolution above which records are subsampled.
     """
 
+    tuning: Tuning = TUNING
+
     def __init__(
         self,
         store: VectorStore,
         account: Account,
         space: Space,
         enough: float = TUNING.sharp_enough,
-        tuning: Tuning = TUNING,
     ) -> None:
-        self.store, self.account, self.space, self.tuning = store, account, space, tuning
+        self.store, self.account, self.space = store, account, space
         self.budget, self.mu = account.budget, account.budget.mu or 0.0
         self.n, self.kept, self.d = int(store.n), int(store.m), int(store.d)
         # how far one record moves a sum over a ball, over the radius; and what noise

@@ -47,7 +47,7 @@ class Chart(ABC):
     flat : bool
         Whether it is an isometry to R^d. Else distances from one point are those of
         its vectors, and no others: a statistic must say that it takes such a metric.
-    on_device : bool
+    works_on_device : bool
         Whether it maps matrices on a device there; others are mapped in this memory.
     """
 
@@ -56,7 +56,7 @@ class Chart(ABC):
     kinds: str = REAL
     refuses: Mapping[MatrixKind, str] = MappingProxyType({})
     flat: bool = True
-    on_device: bool = False
+    works_on_device: bool = False
     key: str  # identifies this chart among all others: its name by default
     edge_kernel: str | None = None  # the fused kernel that counts records at the edge
     log_diagonal: bool = False  # whether vectors begin with logarithms of a diagonal

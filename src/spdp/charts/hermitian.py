@@ -32,7 +32,7 @@ from spdp.kernels.vecd import SQRT2, compose, dimension, invvecd, upper_triangle
 class Hermitian(LogEuclidean):
     """Hermitian positive definite matrices with the log-Euclidean metric."""
 
-    on_device = False
+    works_on_device = False
     name = "hermitian"
     distance = "log-Euclidean (Hermitian)"
     kinds = NUMBERS

@@ -28,7 +28,7 @@ class LogEuclidean(Chart):
     matrices with real eigenvalues.
     """
 
-    on_device = True
+    works_on_device = True
     name = "logeuclid"
     distance = "log-Euclidean"
     edge_kernel: str | None = "edge_count"

@@ -31,7 +31,7 @@ FAR = 4.0 * LARGEST_LOG  # log-eigenvalues beyond this lie out of range from any
 class Whitened(LogEuclidean):
     """The log-Euclidean chart at a public SPD matrix ``point``."""
 
-    on_device = False
+    works_on_device = False
     distance = "log-Euclidean (seen from a public reference point)"
 
     def __init__(self, point: Any) -> None:

@@ -61,7 +61,8 @@ def _as_stated(chunk: Any, rows: float, shape: Shape, dtype: np.dtype[Any], name
 
 
 BLOCK_BYTES = 16 << 20
-SHARED, SHARED_BYTES = 48, 64 << 20  # records of a block, if it is no larger than that
+LARGE_BYTES = 1 << 18  # of a record: a block has 48 of those, if it is no larger than 64 MB
+SHARED, SHARED_BYTES = 48, 64 << 20
 DEVICE_BYTES = 8 << 30  # of a block on a device, where each block costs a launch
 LARGEST_RECORD = 1 << 26  # entries of a record: half a GiB of float64
 Read = Callable[[], Iterator[Any]]
@@ -158,7 +159,8 @@ def rows_per_block(
     them evenly.
     """
     record = itemsize * k * k * (parts or 1)
-    shared = min(SHARED, SHARED_BYTES // record) if size is None else 1
+    large = size is None and record > LARGE_BYTES
+    shared = min(SHARED, SHARED_BYTES // record) if large else 1
     return max(1, (size or BLOCK_BYTES) // record, shared)
 
 

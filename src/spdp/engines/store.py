@@ -170,7 +170,7 @@ def each_part(
     fault: Fault = None
     for part in split(block, task.shape, task.name, task.chart.kinds):
         stack, kernels = part.stack, task.kernels
-        if on_device(stack) and not task.chart.on_device:
+        if not task.chart.works_on_device and on_device(stack):
             stack, kernels = to_host(stack), None
         result, status = work(stack, task.region, kernels_for(stack, kernels))
         done.append((part, result))
@@ -192,7 +192,8 @@ def vectors_of(block: Any, task: Task) -> Vectors:
     """Vectors of one block, invalid records at the region's centre."""
     columns, fault = columns_of(block, task)
     done, invalid = each_part(block, task, task.chart.vectors)
-    done = [(part, to_device_of(Y, part.stack)) for part, Y in done]
+    if not task.chart.works_on_device:  # vectors lie where the records do
+        done = [(part, to_device_of(Y, part.stack)) for part, Y in done]
     Y = joined(done) if done else no_vectors(task).rows.Y
     rows = Rows(Y, label=columns.label, x=columns.x)
     return Vectors(rows, len(Y), first_fault(fault, invalid))
@@ -232,7 +233,7 @@ def _is_of(query: VectorSum, region: Region) -> bool:
 @quiet
 def total_of_rows(rows: Rows, query: Query[Any], kernels: str | None) -> Ints:
     """Exact total of a query over vectors that were kept."""
-    if on_device(rows.Y) and not query.on_device:
+    if not query.works_on_device and on_device(rows.Y):
         rows, kernels = rows._replace(Y=to_host(rows.Y)), None
     return query.total(rows, kernels_for(rows.Y, kernels))
 

@@ -238,8 +238,9 @@ class WeightedSum(Inverted):
     holds neither these nor 0, and the trapezoidal rule's error falls exponentially with
     the step.
 
-    Along it the integrand never grows: with t_j = 1 − 2w_j·Re s its logarithm changes
-    by u·[Σ 2w_j(b·t_j − w_j)/|1 − 2w_j s|² − 2b·x], where only w_j < b·t_j push upward.
+    Along it |exp(K(s) − s·x)| never grows: with t_j = 1 − 2w_j·Re s its logarithm has
+    the derivative u·[Σ 2w_j(b·t_j − w_j)/|1 − 2w_j s|² − 2b·x], in which only weights
+    w_j < b·t_j push upward.
     Such a t_j falls from T = 1 − 2w_j·c on, and t_j/|1 − 2w_j s|² is at most 1/T where
     T ≤ q = 2w_j/b, else 1/(2√(qT) − q). b is halved until these push by less than x.
 
@@ -388,7 +389,7 @@ def _beta_rule(a: float, b: float) -> tuple[Array, Array]:
 
 
 def weighted_tails(weights: Array, squares: Array) -> Array:
-    """P(Σ w_j Z_j² > x) at evenly spaced x ≥ Σ w_j, and twice the accuracy."""
+    """P(Σ w_j Z_j² > x) at evenly spaced x ≥ Σ w_j, plus 2·ACCURACY."""
     top, first = float(weights.max()), float(squares[0])
     step = float(squares[-1] - first) / max(1, len(squares) - 1)
     beyond = WeightedSum(weights / top).beyond_evenly(first / top, step / top, len(squares))

@@ -75,10 +75,10 @@ def toward_zero(a: Ints, b: Any) -> Ints:
 class Query(ABC, Generic[T]):
     """A sum over records. ``name`` is what the certificate's list of steps calls it.
 
-    ``on_device`` tells whether rows may lie on a device; others are brought from there.
+    Where it ``works_on_device`` rows may lie on a GPU; for others they are fetched.
     """
 
-    on_device: ClassVar[bool] = False
+    works_on_device: ClassVar[bool] = False
 
     name: str
 

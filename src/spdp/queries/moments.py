@@ -106,7 +106,7 @@ class CorrelationSum(Query[Estimate]):
     fit into 64 bits.
     """
 
-    on_device = True
+    works_on_device = True
 
     frame: Frame
     radius: float

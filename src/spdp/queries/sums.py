@@ -84,7 +84,7 @@ class VectorSum(Query[Estimate]):
     (the count does not change), adding or removing one by its norm.
     """
 
-    on_device = True
+    works_on_device = True
 
     frame: Frame
     radius: float
@@ -144,7 +144,7 @@ class ShareSum(VectorSum):
     person, whose shares add up to at most 1, are a row in the same convex set.
     """
 
-    on_device = False
+    works_on_device = False
 
     def total(self, rows: Rows, kernels: Kernels) -> Ints:
         Z, origin = self.frame.turned(rows.Y, kernels)
@@ -212,7 +212,7 @@ class AbsoluteSum(Scaled):
     the sum by at most √2·2³⁰.
     """
 
-    on_device = True
+    works_on_device = True
 
     frame: Frame
     radius: float
@@ -252,7 +252,7 @@ class Distances(Query[Estimate]):
 class DistanceSum(Distances):
     """Σ of min(‖z‖, cap)."""
 
-    on_device = True
+    works_on_device = True
 
     frame: Frame
     cap: float
@@ -273,7 +273,7 @@ class Histogram(Scaled):
     of them: √2·2²⁰.
     """
 
-    on_device = True
+    works_on_device = True
 
     frame: Frame
     edges: Array
@@ -307,7 +307,7 @@ class RecordCount(Scaled):
     one, whose shares may be rounded down differently.
     """
 
-    on_device = True
+    works_on_device = True
 
     def total(self, rows: Rows, kernels: Kernels) -> Ints:
         if rows.share is None:
@@ -329,7 +329,7 @@ class EdgeCount(Query[Estimate]):
     at most one, a unit of 2²⁰.
     """
 
-    on_device = True
+    works_on_device = True
 
     chart: Chart
     region: Region
@@ -360,7 +360,7 @@ class DirectionSum(Scaled):
     most √(4N² + w²), adding or removing one by √(N² + w²). A person is one row.
     """
 
-    on_device = True
+    works_on_device = True
 
     center: Array
     near: float
@@ -401,7 +401,7 @@ class ClippingBias(Scaled):
     record. *Therefore* two records differ by at most √Σ weight_j² ≤ 2³⁰.
     """
 
-    on_device = True
+    works_on_device = True
 
     frame: Frame
     radius: float
